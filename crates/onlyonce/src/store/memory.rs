@@ -67,9 +67,7 @@ impl MemoryStore {
 
     fn index(key: &Key) -> usize {
         // The map inside a shard uses the low bits and the top seven; take bits from the middle.
-        #[expect(clippy::cast_possible_truncation, reason = "masked to 64")]
-        let index = (key.hash64() >> 40) as usize % SHARDS;
-        index
+        (key.hash64() >> 40) as usize % SHARDS
     }
 
     fn lock(&self, index: usize) -> MutexGuard<'_, Slots> {
@@ -82,8 +80,10 @@ impl MemoryStore {
 
     fn commit_one(&self, write: Write) -> Commit {
         let index = Self::index(write.key());
-        let now = self.clock.now();
         let mut slots = self.lock(index);
+        // Asked under the lock: a commit that waited for it must not see an entry that has expired meanwhile,
+        // and no write may be stamped earlier than the one before it.
+        let now = self.clock.now();
         if !slots.holds(&write, now) {
             return Commit::Conflict(vec![slots.entry(write.key(), now)]);
         }
@@ -158,7 +158,7 @@ impl Slots {
             Write::Check { key, .. } => self.entry(&key, now).map_or_else(Version::default, |e| e.version),
             Write::Delete { key, expect } => {
                 if let Some(old) = self.map.remove(&key) {
-                    self.forget_due(&old, &key);
+                    self.forget_due(old.header.due_at, &key);
                 }
                 expect
             }
@@ -166,21 +166,18 @@ impl Slots {
     }
 
     fn replace(&mut self, key: Key, slot: Slot) -> Version {
-        let version = slot.version;
-        if let Some(due_at) = slot.header.due_at {
-            self.due.insert((due_at, key.clone()));
+        let (version, due_at) = (slot.version, slot.header.due_at);
+        let old_due_at = self.map.get(&key).and_then(|old| old.header.due_at);
+        if old_due_at != due_at {
+            self.forget_due(old_due_at, &key);
+            self.due.extend(due_at.map(|at| (at, key.clone())));
         }
-        let new_due = slot.header.due_at;
-        if let Some(old) = self.map.insert(key.clone(), slot)
-            && old.header.due_at != new_due
-        {
-            self.forget_due(&old, &key);
-        }
+        self.map.insert(key, slot);
         version
     }
 
-    fn forget_due(&mut self, old: &Slot, key: &Key) {
-        if let Some(due_at) = old.header.due_at {
+    fn forget_due(&mut self, due_at: Option<Timestamp>, key: &Key) {
+        if let Some(due_at) = due_at {
             self.due.remove(&(due_at, key.clone()));
         }
     }
@@ -237,8 +234,11 @@ fn check(writes: &[Write]) -> Result<(), StoreError> {
 #[async_trait]
 impl Store for MemoryStore {
     async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>, StoreError> {
-        let now = self.clock.now();
-        Ok(keys.iter().map(|key| self.lock(Self::index(key)).entry(key, now)).collect())
+        let look = |key| {
+            let slots = self.lock(Self::index(key));
+            slots.entry(key, self.clock.now())
+        };
+        Ok(keys.iter().map(look).collect())
     }
 
     async fn commit(&self, mut writes: Vec<Write>) -> Result<Commit, StoreError> {
@@ -267,11 +267,11 @@ impl Store for MemoryStore {
     }
 
     async fn scan(&self, scan: Scan) -> Result<Page, StoreError> {
-        let now = self.clock.now();
         let after = scan.after.as_ref().map(|cursor| cursor.0.as_str());
         let mut found = Vec::new();
         for index in 0..SHARDS {
             let slots = self.lock(index);
+            let now = self.clock.now();
             let wanted = slots.map.iter().filter(|(key, slot)| {
                 after.is_none_or(|after| key.as_str() > after)
                     && scan.namespace.as_ref().is_none_or(|n| n == key.namespace())
