@@ -8,4 +8,4 @@ pub mod store;
 pub mod time;
 
 pub use error::{Error, RunError};
-pub use key::Key;
+pub use key::{Fingerprint, Key, fingerprint_of};

@@ -1,11 +1,23 @@
 //! What makes two calls the same.
 
+mod fingerprint;
+mod form;
+mod number;
+mod scan;
+mod serialize;
+mod serialize_name;
+mod text;
+mod writer;
+
 use std::collections::hash_map::RandomState;
 use std::fmt;
 use std::hash::{BuildHasher, Hash, Hasher};
 use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
+
+pub use fingerprint::{Fingerprint, Hex, fingerprint_of};
+pub use form::Form;
 
 /// The longest id, in bytes.
 pub const MAX_ID: usize = 1024;

@@ -1,0 +1,93 @@
+//! The three ways to write the same JSON.
+
+use std::fmt;
+use std::str::FromStr;
+
+use crate::error::Error;
+
+/// Which canonical form a JSON key is made of.
+///
+/// All forms sort the members of every object, write every string in one way, and refuse what could make two
+/// different payloads share a key or one payload have two: duplicate member names, lone surrogates, numbers
+/// no double can reach, nesting deeper than 128.
+///
+/// | | `Exact` | `Jcs` | `Python` |
+/// | --- | --- | --- | --- |
+/// | written like | RFC 8785 | RFC 8785 | `json.dumps(x, sort_keys=True)` |
+/// | members sorted by | UTF-16 unit | UTF-16 unit | code point |
+/// | `1`, `1.0`, `1e0` | all `1` | all `1` | `1`, `1.0`, `1.0` |
+/// | `9007199254740993` | kept | refused | kept |
+/// | `1e21` | `1e+21` | `1e+21` | `1e+21` |
+/// | `1000000000000000000000` | `1e+21` | `1e+21` | kept |
+/// | `-0`, `-0.0` | `0`, `0` | `0`, `0` | `0`, `-0.0` |
+/// | `é` | `é` | `é` | `\u00e9` |
+/// | a key's id | `exact:<64 hex>` | `jcs:<64 hex>` | `<64 hex>` |
+///
+/// The three have different ids, so that a change of form never meets keys of another form by chance.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Form {
+    /// RFC 8785 in everything, except that an integer literal keeps all its digits.
+    ///
+    /// Two 64-bit ids never share a key. A literal with a fraction or an exponent is a double, and stands for
+    /// the shortest decimal that reads back as that double, as in ECMAScript; an integer literal stands for
+    /// itself. The same decimal is written in one way, whichever literal it came from: `1e20` and
+    /// `100000000000000000000` are equal, and so are `1e21` and its 22 digits (from `1e21` on, integers are
+    /// written in ECMAScript's exponent notation, with all their digits).
+    #[default]
+    Exact,
+    /// RFC 8785 to the letter; an integer literal that no double can hold is refused.
+    Jcs,
+    /// Byte for byte what CPython's `json.dumps(json.loads(text), sort_keys=True, default=str)` writes.
+    ///
+    /// For those who have keys from Python already. What Python would let pass (`NaN`, infinities, two
+    /// members of one name, lone surrogates) is refused here as well.
+    Python,
+}
+
+impl Form {
+    /// Its name: `exact`, `jcs` or `python`.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Exact => "exact",
+            Self::Jcs => "jcs",
+            Self::Python => "python",
+        }
+    }
+
+    /// Between two members or elements.
+    pub(super) const fn comma(self) -> &'static [u8] {
+        match self {
+            Self::Exact | Self::Jcs => b",",
+            Self::Python => b", ",
+        }
+    }
+
+    /// Between a name and its value.
+    pub(super) const fn colon(self) -> &'static [u8] {
+        match self {
+            Self::Exact | Self::Jcs => b":",
+            Self::Python => b": ",
+        }
+    }
+
+    /// Whether everything outside ASCII is escaped.
+    pub(super) const fn is_ascii(self) -> bool {
+        matches!(self, Self::Python)
+    }
+}
+
+impl fmt::Display for Form {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+impl FromStr for Form {
+    type Err = Error;
+
+    fn from_str(name: &str) -> Result<Self, Error> {
+        [Self::Exact, Self::Jcs, Self::Python].into_iter().find(|form| form.name() == name).ok_or_else(|| {
+            Error::BadInput { reason: format!("the forms are exact, jcs and python, and {name:?} is none") }
+        })
+    }
+}
