@@ -5,3 +5,4 @@
 
 pub mod chance;
 pub mod clock;
+pub mod conformance;

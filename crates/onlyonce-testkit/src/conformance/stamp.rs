@@ -1,0 +1,77 @@
+//! How the list becomes tests.
+
+use tokio::runtime::Builder;
+
+use super::{Subject, cases};
+
+/// Makes a module with one `#[test]` per case for a store.
+///
+/// The expression gives a fresh [`Subject`]; it is evaluated for every test, on a Tokio runtime, and may
+/// `.await`. With `durable` before the name, the cases that open the store again are there too.
+///
+/// # Example
+/// ```
+/// use onlyonce::store::MemoryStore;
+/// use onlyonce_testkit::conformance::{RealTime, Subject};
+///
+/// onlyonce_testkit::conformance!(memory, Subject::new(MemoryStore::new(), RealTime::default(), "t"));
+/// ```
+#[macro_export]
+macro_rules! conformance {
+    (durable $name:ident, $factory:expr) => {
+        mod $name {
+            #[allow(unused_imports, reason = "the factory may need nothing from outside")]
+            use super::*;
+            $crate::each_case!([$crate::__stamp][durable][$factory]);
+        }
+    };
+    ($name:ident, $factory:expr) => {
+        mod $name {
+            #[allow(unused_imports, reason = "the factory may need nothing from outside")]
+            use super::*;
+            $crate::each_case!([$crate::__stamp][plain][$factory]);
+        }
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __stamp {
+    ($how:tt $factory:tt $($promise:literal => $kind:ident $module:ident: [$($case:ident),+ $(,)?];)+) => {
+        $($($crate::__stamp_one!($how $kind $factory $case);)+)+
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __stamp_one {
+    ([plain] durable $factory:tt $case:ident) => {};
+    ($how:tt $kind:ident [$factory:expr] $case:ident) => {
+        #[test]
+        fn $case() {
+            $crate::conformance::run_test(stringify!($case), async { $factory });
+        }
+    };
+}
+
+/// Runs one case as a test.
+///
+/// # Panics
+/// When the case fails.
+#[doc(hidden)]
+#[expect(clippy::panic, reason = "a test fails by panicking")]
+pub fn run_test(name: &str, subject: impl Future<Output = Subject>) {
+    let runtime = match Builder::new_multi_thread().worker_threads(4).enable_all().build() {
+        Ok(runtime) => runtime,
+        Err(error) => panic!("no runtime for {name}: {error}"),
+    };
+    runtime.block_on(async {
+        let subject = subject.await;
+        let Some(case) = cases().iter().find(|case| case.name == name) else {
+            panic!("there is no case named {name}")
+        };
+        if let Err(failure) = case.check(&subject).await {
+            panic!("{name}\n  promise: {}\n  broken:  {failure}", case.promise);
+        }
+    });
+}

@@ -1,0 +1,198 @@
+//! The few words the cases are written in.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use onlyonce::Key;
+use onlyonce::store::{
+    Commit, Cursor, Draft, Entry, Expect, HeaderDraft, Holder, Scan, Status, StoreErrorKind, TakeDue,
+    Version, WhoseClock, Write,
+};
+
+use super::failure::{ensure, ensure_eq};
+use super::{Failure, Room, Verdict};
+
+pub(super) const PLAIN: Status = Status::new("plain");
+pub(super) const OTHER: Status = Status::new("other");
+pub(super) const HOUR: Duration = Duration::from_secs(3600);
+
+pub(super) fn plain() -> HeaderDraft {
+    HeaderDraft::new(PLAIN)
+}
+
+/// Due at once.
+pub(super) fn due() -> HeaderDraft {
+    HeaderDraft { due_in: Some(Duration::ZERO), ..plain() }
+}
+
+/// Gone at once.
+pub(super) fn gone() -> HeaderDraft {
+    HeaderDraft { keep_for: Some(Duration::ZERO), ..plain() }
+}
+
+pub(super) fn holder(text: &str) -> Holder {
+    Holder::parse(text)
+}
+
+pub(super) fn draft(header: HeaderDraft, body: impl Into<Bytes>) -> Draft {
+    Draft { header, body: body.into() }
+}
+
+pub(super) fn put(key: &Key, expect: Expect, header: HeaderDraft, body: impl Into<Bytes>) -> Write {
+    Write::Put { key: key.clone(), expect, draft: draft(header, body) }
+}
+
+pub(super) fn create(key: &Key, header: HeaderDraft, body: impl Into<Bytes>) -> Write {
+    put(key, Expect::Absent, header, body)
+}
+
+pub(super) fn replace(key: &Key, seen: Version, header: HeaderDraft, body: impl Into<Bytes>) -> Write {
+    put(key, Expect::Version(seen), header, body)
+}
+
+pub(super) fn touch(key: &Key, expect: Version, header: HeaderDraft) -> Write {
+    Write::Touch { key: key.clone(), expect, header }
+}
+
+pub(super) fn check(key: &Key, expect: Expect) -> Write {
+    Write::Check { key: key.clone(), expect }
+}
+
+pub(super) fn delete(key: &Key, expect: Version) -> Write {
+    Write::Delete { key: key.clone(), expect }
+}
+
+impl Room {
+    /// Commits; anything but `Stored` fails the case.
+    pub(super) async fn stored(&self, writes: Vec<Write>) -> Verdict<Vec<Version>> {
+        let many = writes.len();
+        let asked = format!("{writes:?}");
+        match self.store().commit(writes).await? {
+            Commit::Stored(versions) => {
+                ensure_eq!(versions.len(), many, "a stored commit gives one version per write");
+                Ok(versions)
+            }
+            Commit::Conflict(there) => Err(Failure::new(format!(
+                "a commit whose every expectation holds was refused; there is {there:?}, asked was {asked}"
+            ))),
+        }
+    }
+
+    /// Commits one write; anything but `Stored` fails the case.
+    pub(super) async fn store_one(&self, write: Write) -> Verdict<Version> {
+        Ok(self.stored(vec![write]).await?.remove(0))
+    }
+
+    /// Commits; anything but `Conflict` fails the case.
+    pub(super) async fn conflicted(&self, writes: Vec<Write>) -> Verdict<Vec<Option<Entry>>> {
+        let many = writes.len();
+        let asked = format!("{writes:?}");
+        match self.store().commit(writes).await? {
+            Commit::Conflict(there) => {
+                ensure_eq!(there.len(), many, "a conflict carries one item per write");
+                Ok(there)
+            }
+            Commit::Stored(versions) => Err(Failure::new(format!(
+                "a commit whose expectation fails was stored as {versions:?}; asked was {asked}"
+            ))),
+        }
+    }
+
+    /// Commits one write; anything but `Conflict` fails the case.
+    pub(super) async fn conflict_one(&self, write: Write) -> Verdict<Option<Entry>> {
+        Ok(self.conflicted(vec![write]).await?.remove(0))
+    }
+
+    /// Commits; anything but an error of this kind fails the case.
+    pub(super) async fn refused(&self, writes: Vec<Write>, kind: StoreErrorKind) -> Verdict {
+        let asked = format!("{} writes", writes.len());
+        match self.store().commit(writes).await {
+            Ok(answer) => Err(Failure::new(format!("{asked} should be refused as {kind:?}, was {answer:?}"))),
+            Err(error) => {
+                ensure_eq!(error.kind(), kind, "the kind of {error:?} for {asked}");
+                Ok(())
+            }
+        }
+    }
+
+    /// What is there.
+    pub(super) async fn look(&self, key: &Key) -> Verdict<Option<Entry>> {
+        let mut found = self.store().read(std::slice::from_ref(key)).await?;
+        ensure_eq!(found.len(), 1, "a read of one key gives one item");
+        Ok(found.remove(0))
+    }
+
+    /// What is there; nothing fails the case.
+    pub(super) async fn there(&self, key: &Key) -> Verdict<Entry> {
+        let entry = self.look(key).await?.ok_or_else(|| Failure::new(format!("{key} should be there")))?;
+        ensure_eq!(entry.key, *key, "the key of what was read under {key}");
+        Ok(entry)
+    }
+
+    /// Something there fails the case.
+    pub(super) async fn absent(&self, key: &Key) -> Verdict {
+        match self.look(key).await? {
+            None => Ok(()),
+            Some(entry) => Err(Failure::new(format!("nothing should be under {key}, there is {entry:?}"))),
+        }
+    }
+
+    /// Fails the case unless `key` is as it was.
+    pub(super) async fn unchanged(&self, was: &Entry) -> Verdict {
+        let now = self.there(&was.key).await?;
+        same(&now, was)
+    }
+
+    /// Takes due `plain` entries from home for an hour.
+    pub(super) async fn take(&self, limit: usize) -> Verdict<Vec<Entry>> {
+        Ok(self.store().take_due(self.taking(limit)).await?)
+    }
+
+    pub(super) fn taking(&self, limit: usize) -> TakeDue {
+        let statuses = vec![PLAIN];
+        TakeDue { namespace: self.home(), statuses, holder: holder("taker#1"), lease: HOUR, limit }
+    }
+
+    /// Every entry a scan gives, page by page.
+    pub(super) async fn walk(&self, scan: Scan) -> Verdict<Vec<Entry>> {
+        let mut all = Vec::new();
+        let mut after: Option<Cursor> = scan.after.clone();
+        for _ in 0..100_000 {
+            let page = self.store().scan(Scan { after, ..scan.clone() }).await?;
+            ensure!(
+                page.entries.len() <= scan.limit.max(1),
+                "a page of at most {} has {} entries",
+                scan.limit,
+                page.entries.len()
+            );
+            all.extend(page.entries);
+            match page.next {
+                Some(next) => after = Some(next),
+                None => return Ok(all),
+            }
+        }
+        Err(Failure::new("a walk of 100,000 pages has not come to its end; the cursor goes in circles"))
+    }
+
+    /// A scan of home.
+    pub(super) fn scan_home(&self, limit: usize) -> Scan {
+        Scan { namespace: Some(self.home()), limit, ..Scan::default() }
+    }
+
+    /// Whether expired entries stay until somebody sweeps them; a server may sweep by itself.
+    pub(super) fn keeps_expired(&self) -> bool {
+        self.facts().clock != WhoseClock::Server
+    }
+
+    /// Whether one commit may hold so many writes.
+    pub(super) fn takes(&self, writes: usize) -> bool {
+        self.facts().writes_per_commit >= writes
+    }
+}
+
+/// Fails unless both are the same entry, whenever they were read.
+pub(super) fn same(found: &Entry, wanted: &Entry) -> Verdict {
+    let wanted = Entry { read_at: found.read_at, ..wanted.clone() };
+    ensure_eq!(*found, wanted, "what is under {}", found.key);
+    Ok(())
+}

@@ -1,0 +1,7 @@
+//! Every case on every store.
+
+use onlyonce_testkit::conformance;
+
+use crate::subjects;
+
+conformance!(memory, subjects::memory());

@@ -1,0 +1,4 @@
+//! The proof, run on every store this build has.
+
+mod conformance;
+mod subjects;
