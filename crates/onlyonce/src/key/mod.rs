@@ -1,11 +1,16 @@
 //! What makes two calls the same.
 
+mod canonical;
+mod cursor;
 mod fingerprint;
 mod form;
+mod json;
 mod number;
+mod pointer;
 mod scan;
 mod serialize;
-mod serialize_name;
+mod serialize_text;
+mod string;
 mod text;
 mod writer;
 
@@ -18,6 +23,7 @@ use crate::error::Error;
 
 pub use fingerprint::{Fingerprint, Hex, fingerprint_of};
 pub use form::Form;
+pub use json::JsonKey;
 
 /// The longest id, in bytes.
 pub const MAX_ID: usize = 1024;

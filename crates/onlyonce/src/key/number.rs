@@ -2,6 +2,7 @@
 
 use std::io::Write as _;
 
+use super::cursor::{Cursor, Flaw};
 use super::form::Form;
 
 /// The most digits of which every number is a double of its own, and its own shortest decimal.
@@ -11,6 +12,46 @@ const PLAIN_DIGITS: usize = 21;
 
 /// Why a literal has no canonical form.
 pub(super) type Refusal = &'static str;
+
+/// Copies the number that begins here.
+pub(super) fn copy_number(from: &mut Cursor<'_>, out: &mut Vec<u8>, form: Form) -> Result<(), Flaw> {
+    let start = from.at;
+    let write = if pass_number(from)? { write_integer } else { write_decimal };
+    write(out, from.since(start), form).map_err(|reason| Flaw { reason, at: start })
+}
+
+/// Steps over a number; says whether it is an integer, with neither fraction nor exponent.
+fn pass_number(from: &mut Cursor<'_>) -> Result<bool, Flaw> {
+    from.take(b'-');
+    if from.take(b'0') {
+        if let Some(b'0'..=b'9') = from.peek() {
+            return from.flaw("a number does not begin with a needless zero");
+        }
+    } else {
+        pass_digits(from)?;
+    }
+    let has_fraction = from.take(b'.');
+    if has_fraction {
+        pass_digits(from)?;
+    }
+    let has_exponent = from.take(b'e') || from.take(b'E');
+    if has_exponent {
+        let _ = from.take(b'+') || from.take(b'-');
+        pass_digits(from)?;
+    }
+    Ok(!has_fraction && !has_exponent)
+}
+
+fn pass_digits(from: &mut Cursor<'_>) -> Result<(), Flaw> {
+    match from.rest().iter().take_while(|byte| byte.is_ascii_digit()).count() {
+        0 if from.peek() == Some(b'I') => from.flaw("NaN and infinities are not JSON"),
+        0 => from.flaw("a digit is missing"),
+        count => {
+            from.at += count;
+            Ok(())
+        }
+    }
+}
 
 /// Appends an integer literal: an optional minus, then digits.
 pub(super) fn write_integer(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Refusal> {
@@ -53,7 +94,7 @@ fn exact_double(literal: &str) -> Result<f64, Refusal> {
 }
 
 /// Appends a literal that has a fraction or an exponent.
-pub(super) fn write_decimal(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Refusal> {
+fn write_decimal(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Refusal> {
     let double: f64 = literal.parse().map_err(|_| "not a number")?;
     if double.is_infinite() {
         return Err("a number larger than any double");

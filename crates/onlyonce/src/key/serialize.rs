@@ -11,7 +11,7 @@ use serde::ser::{
     SerializeTupleStruct, SerializeTupleVariant, Serializer,
 };
 
-use super::serialize_name::Names;
+use super::serialize_text::{Role, Texts, is_json_as_text};
 use super::writer::{Fault, Object, Writer};
 use crate::error::Error;
 
@@ -60,6 +60,14 @@ pub(super) struct Members<'w> {
     writer: &'w mut Writer,
     object: Object,
     around: Option<Object>,
+}
+
+/// A struct that is being written.
+#[derive(Debug)]
+pub(super) enum Fields<'w> {
+    Members(Members<'w>),
+    /// Not a struct at all, but JSON in the form of a text.
+    Json(&'w mut Writer),
 }
 
 impl Writer {
@@ -118,7 +126,7 @@ impl<'w> Serializer for &'w mut Writer {
     type SerializeTupleStruct = Elements<'w>;
     type SerializeTupleVariant = Elements<'w>;
     type SerializeMap = Members<'w>;
-    type SerializeStruct = Members<'w>;
+    type SerializeStruct = Fields<'w>;
     type SerializeStructVariant = Members<'w>;
 
     fn serialize_bool(self, value: bool) -> Written {
@@ -261,8 +269,8 @@ impl<'w> Serializer for &'w mut Writer {
         self.members(None)
     }
 
-    fn serialize_struct(self, _name: &'static str, _len: usize) -> Result<Members<'w>, Refused> {
-        self.members(None)
+    fn serialize_struct(self, name: &'static str, _len: usize) -> Result<Fields<'w>, Refused> {
+        if is_json_as_text(name) { Ok(Fields::Json(self)) } else { self.members(None).map(Fields::Members) }
     }
 
     fn serialize_struct_variant(
@@ -324,7 +332,7 @@ impl SerializeMap for Members<'_> {
 
     fn serialize_key<T: Serialize + ?Sized>(&mut self, key: &T) -> Written {
         let start = self.writer.begin_member(&self.object);
-        let escaped = key.serialize(Names { writer: self.writer })?;
+        let escaped = key.serialize(Texts { writer: self.writer, role: Role::Name })?;
         Ok(self.writer.end_name(&mut self.object, start, escaped, start)?)
     }
 
@@ -339,22 +347,34 @@ impl SerializeMap for Members<'_> {
     }
 }
 
-macro_rules! members {
-    ($trait:ident) => {
-        impl $trait for Members<'_> {
-            type Ok = ();
-            type Error = Refused;
+impl SerializeStructVariant for Members<'_> {
+    type Ok = ();
+    type Error = Refused;
 
-            fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Written {
-                self.writer.member(&mut self.object, name, value)
-            }
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Written {
+        self.writer.member(&mut self.object, name, value)
+    }
 
-            fn end(self) -> Written {
-                self.close()
-            }
-        }
-    };
+    fn end(self) -> Written {
+        self.close()
+    }
 }
 
-members!(SerializeStruct);
-members!(SerializeStructVariant);
+impl SerializeStruct for Fields<'_> {
+    type Ok = ();
+    type Error = Refused;
+
+    fn serialize_field<T: Serialize + ?Sized>(&mut self, name: &'static str, value: &T) -> Written {
+        match self {
+            Self::Members(members) => members.writer.member(&mut members.object, name, value),
+            Self::Json(writer) => value.serialize(Texts { writer, role: Role::Json }).map(|_| ()),
+        }
+    }
+
+    fn end(self) -> Written {
+        match self {
+            Self::Members(members) => members.close(),
+            Self::Json(_) => Ok(()),
+        }
+    }
+}

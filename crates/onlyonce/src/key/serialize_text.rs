@@ -1,15 +1,32 @@
-//! The keys of a map as the names of members.
+//! What must be a text: the key of a map, or JSON that is kept as text.
 
 use serde::Serialize;
 use serde::ser::{Impossible, Serializer};
 
+use super::canonical::write_document;
+use super::pointer::Filter;
 use super::serialize::Refused;
 use super::writer::Writer;
 
-/// Writes what can be a name, and refuses the rest; answers whether the name was escaped.
+/// Writes a text, and refuses what is none; answers whether it was escaped.
 #[derive(Debug)]
-pub(super) struct Names<'w> {
+pub(super) struct Texts<'w> {
     pub(super) writer: &'w mut Writer,
+    pub(super) role: Role,
+}
+
+/// What the text is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Role {
+    /// The name of a member.
+    Name,
+    /// JSON, to be written as the value it is.
+    Json,
+}
+
+/// How `serde_json` hands out a `RawValue`, or a `Number` that keeps its literal: a struct of one text.
+pub(super) fn is_json_as_text(struct_name: &str) -> bool {
+    matches!(struct_name, "$serde_json::private::RawValue" | "$serde_json::private::Number")
 }
 
 type Escaped = Result<bool, Refused>;
@@ -29,7 +46,7 @@ macro_rules! integers {
     };
 }
 
-impl Serializer for Names<'_> {
+impl Serializer for Texts<'_> {
     type Ok = bool;
     type Error = Refused;
     type SerializeSeq = No;
@@ -54,7 +71,12 @@ impl Serializer for Names<'_> {
     }
 
     fn serialize_str(self, value: &str) -> Escaped {
-        Ok(self.writer.string(value))
+        match self.role {
+            Role::Name => Ok(self.writer.string(value)),
+            Role::Json => write_document(self.writer, value.as_bytes(), &Filter::default()).map_err(|flaw| {
+                Refused(format!("a raw JSON value: {} at its byte {}", flaw.reason, flaw.at))
+            }),
+        }
     }
 
     fn serialize_unit_variant(self, _name: &'static str, _index: u32, variant: &'static str) -> Escaped {

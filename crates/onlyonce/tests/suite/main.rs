@@ -1,0 +1,4 @@
+//! The integration tests of the middle crate.
+#![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+
+mod keys_canonical;
