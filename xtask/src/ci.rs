@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use crate::proc::{cargo, has_cargo, run, timed};
-use crate::test;
+use crate::{test, tidy};
 
 pub(crate) const HELP: &str = "\
 usage: cargo xtask ci
@@ -38,7 +38,7 @@ struct Line {
 type Step = (&'static str, fn() -> End);
 
 const STEPS: &[Step] =
-    &[("format", format), ("lints", lints), ("dependencies", dependencies), ("docs", docs)];
+    &[("format", format), ("lints", lints), ("tidy", tidy), ("dependencies", dependencies), ("docs", docs)];
 
 pub(crate) fn command(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
@@ -82,6 +82,15 @@ fn lints() -> End {
         return missing("clippy is not installed: rustup component add clippy");
     }
     run(&mut cargo(["clippy", "--workspace", "--all-targets", "--", "--deny", "warnings"])).into()
+}
+
+fn tidy() -> End {
+    tidy::check()
+        .map_err(|findings| {
+            eprintln!("{findings}");
+            "see its findings above".to_owned()
+        })
+        .into()
 }
 
 fn dependencies() -> End {

@@ -5,6 +5,7 @@ mod ci;
 mod proc;
 mod sim;
 mod test;
+mod tidy;
 
 use std::process::ExitCode;
 
@@ -26,6 +27,12 @@ const COMMANDS: &[Command] = &[
         run: test::command,
     },
     Command { name: "ci", what: "everything a change must pass", help: ci::HELP, run: ci::command },
+    Command {
+        name: "tidy",
+        what: "check the repository against its own rules",
+        help: tidy::HELP,
+        run: tidy::command,
+    },
     Command { name: "sim", what: "run the simulator", help: sim::HELP, run: sim::command },
     Command {
         name: "bench",
