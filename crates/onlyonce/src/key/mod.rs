@@ -1,9 +1,13 @@
 //! What makes two calls the same.
 
+mod call;
 mod canonical;
+mod content;
 mod cursor;
+mod event;
 mod fingerprint;
 mod form;
+mod job;
 mod json;
 mod number;
 mod pointer;
@@ -21,8 +25,12 @@ use std::sync::{Arc, OnceLock};
 
 use crate::error::Error;
 
+pub use call::CallKey;
+pub use content::{ContentHasher, ContentId};
+pub use event::{EventIdentity, normalize, service_id};
 pub use fingerprint::{Fingerprint, Hex, fingerprint_of};
 pub use form::Form;
+pub use job::{job_key, op_key};
 pub use json::JsonKey;
 
 /// The longest id, in bytes.

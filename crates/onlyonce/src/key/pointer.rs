@@ -30,6 +30,11 @@ impl Pointer {
         }
     }
 
+    /// To the member of this name in the outermost object.
+    pub(super) fn to_member(name: &str) -> Self {
+        Self { steps: vec![Step::Named(name.to_owned())] }
+    }
+
     /// Whether it names the whole document.
     pub(super) fn is_root(&self) -> bool {
         self.steps.is_empty()

@@ -20,6 +20,16 @@ pub(super) fn write_value<T: Serialize + ?Sized>(writer: &mut Writer, value: &T)
     value.serialize(writer).map_err(|refused| Error::BadInput { reason: refused.0 })
 }
 
+/// Appends a member to an open object.
+pub(super) fn write_member<T: Serialize + ?Sized>(
+    writer: &mut Writer,
+    object: &mut Object,
+    name: &str,
+    value: &T,
+) -> Result<(), Error> {
+    writer.member(object, name, value).map_err(|refused| Error::BadInput { reason: refused.0 })
+}
+
 /// Why a value has no canonical form.
 #[derive(Debug)]
 pub(super) struct Refused(pub(super) String);

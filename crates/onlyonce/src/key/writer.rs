@@ -77,14 +77,25 @@ impl Writer {
     ///
     /// A call within the call gets a fresh one.
     pub(super) fn lend<T>(form: Form, write: impl FnOnce(&mut Self) -> T) -> T {
+        let mut writer = Self::take(form);
+        let answer = write(&mut writer);
+        writer.give_back();
+        answer
+    }
+
+    /// This thread's writer, empty.
+    pub(super) fn take(form: Form) -> Self {
         let mut writer = SPARE.try_with(Cell::take).unwrap_or_default();
         writer.reset(form);
-        let answer = write(&mut writer);
-        if writer.out.capacity() <= KEEP_CAPACITY {
-            // A thread that is ending has nowhere to keep it, and does not need it.
-            let _ = SPARE.try_with(|spare| spare.set(writer));
+        writer
+    }
+
+    /// Keeps the buffers for the next key of this thread.
+    pub(super) fn give_back(self) {
+        if self.out.capacity() <= KEEP_CAPACITY {
+            // A thread that is ending has nowhere to keep them, and does not need them.
+            let _ = SPARE.try_with(|spare| spare.set(self));
         }
-        answer
     }
 
     fn reset(&mut self, form: Form) {
@@ -132,8 +143,18 @@ impl Writer {
 
     pub(super) fn open_object(&mut self) -> Result<Object, Fault> {
         self.descend()?;
+        Ok(self.begin_object())
+    }
+
+    /// Opens an object that is the whole document, so it cannot be too deep.
+    pub(super) fn open_root_object(&mut self) -> Object {
+        self.depth = 1;
+        self.begin_object()
+    }
+
+    fn begin_object(&mut self) -> Object {
         self.out.push(b'{');
-        Ok(Object { first_member: self.members.len(), content: self.out.len(), in_order: true })
+        Object { first_member: self.members.len(), content: self.out.len(), in_order: true }
     }
 
     fn descend(&mut self) -> Result<(), Fault> {
