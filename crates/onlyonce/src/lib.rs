@@ -3,6 +3,8 @@
 pub mod background;
 pub mod chance;
 pub mod error;
+#[cfg(doctest)]
+mod error_pages;
 pub mod key;
 pub mod store;
 pub mod time;

@@ -12,7 +12,20 @@ struct Allow {
     reason: &'static str,
 }
 
-const ALLOWED: &[Allow] = &[];
+const ALLOWED: &[Allow] = &[
+    Allow {
+        rule: "unfinished",
+        path: "crates/onlyonce-testkit/src/conformance/stamp.rs",
+        about: "`#[allow`",
+        reason: "a macro's expansion may need the import or not, and `expect` wants to know which",
+    },
+    Allow {
+        rule: "elsewhere",
+        path: "crates/onlyonce-stores/src/open.rs",
+        about: "me/",
+        reason: "the test brings its own HOME, and nothing is read from there",
+    },
+];
 
 type Found = (&'static str, Finding);
 

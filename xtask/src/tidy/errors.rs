@@ -1,11 +1,14 @@
 //! Every error code has its page, and every page its code.
 
+use super::source::words_in;
 use super::tree::{File, Tree};
 use super::{Finding, Rule};
 
 const ENUM: &str = "crates/onlyonce/src/error.rs";
 const PAGES: &str = "docs/errors";
 const INDEX: &str = "docs/errors/README.md";
+/// Where the examples on the pages are compiled.
+const COMPILED: &str = "crates/onlyonce/src/error_pages.rs";
 
 pub(super) const RULE: Rule = Rule {
     name: "error-pages",
@@ -23,6 +26,7 @@ fn check(tree: &Tree) -> Vec<Finding> {
         _ => return vec![Finding::new(ENUM, 0, "no `CODES: […] = [\"…\"]` found; every code stands there")],
     };
     let index = tree.file(INDEX).map_or("", |file| &file.text);
+    let compiled = tree.file(COMPILED).map_or("", |file| &file.text);
     let mut found = Vec::new();
     for code in &codes {
         let path = format!("{PAGES}/{code}.md");
@@ -32,6 +36,9 @@ fn check(tree: &Tree) -> Vec<Finding> {
         }
         if !index.contains(&format!("[`{code}`]({code}.md)")) {
             found.push(Finding::new(INDEX, 0, format!("add a row that links to [`{code}`]({code}.md)")));
+        }
+        if words_in(compiled, code).next().is_none() {
+            found.push(Finding::new(COMPILED, 0, format!("add {code}, so that its page's examples compile")));
         }
     }
     found.extend(pages_without_code(tree, &codes));
@@ -74,8 +81,10 @@ mod tests {
     const PAGE: &str = "# a_b\n\nText.\n\n## What happened\n\n## Is it safe to retry?\n\n## What to do\n\n## Exit status\n\n## Who sees it\n";
 
     fn found(files: &[(&str, &str)]) -> Vec<String> {
-        let mut all =
-            vec![(ENUM, "pub const CODES: [&'static str; 1] = [\n    \"a_b\",\n];\nlet x = \"c\";")];
+        let mut all = vec![
+            (ENUM, "pub const CODES: [&'static str; 1] = [\n    \"a_b\",\n];\nlet x = \"c\";"),
+            (COMPILED, "pages! { a_b }"),
+        ];
         all.extend(files);
         check(&Tree::of(&all))
             .into_iter()
@@ -89,6 +98,16 @@ mod tests {
         assert_eq!(found(&[index, ("docs/errors/a_b.md", PAGE)]), [""; 0]);
         assert!(found(&[index])[0].starts_with("docs/errors/a_b.md: write this page"));
         assert!(found(&[("docs/errors/a_b.md", PAGE)])[0].contains("add a row"));
+    }
+
+    #[test]
+    fn a_page_whose_examples_nobody_compiles_is_found() {
+        let files = [(INDEX, "[`a_b`](a_b.md)"), ("docs/errors/a_b.md", PAGE)];
+        assert_eq!(found(&files), [""; 0]);
+        let list = (ENUM, "pub const CODES: [&str; 1] = [\"a_b\"];");
+        let without = check(&Tree::of(&[list, files[0], files[1], (COMPILED, "pages! { a_bc }")]));
+        assert_eq!(without.len(), 1);
+        assert_eq!(without[0].path, COMPILED);
     }
 
     #[test]
