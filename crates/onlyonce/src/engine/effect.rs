@@ -1,0 +1,269 @@
+//! One change in the outside world, recorded before and after.
+
+use std::fmt;
+use std::future::Future;
+use std::sync::Arc;
+
+use serde::Serialize;
+use serde::de::DeserializeOwned;
+use serde_json::value::{RawValue, to_raw_value};
+use sha2::{Digest, Sha256};
+
+use super::guard::Guard;
+use super::lease::{Held, Work};
+use super::record::{EffectRecord, EffectState};
+use super::rules::{self, EffectStep, Trace};
+use crate::error::{Error, RunError};
+use crate::key::Key;
+use crate::policy::{OnCrash, Suspect, Verdict};
+use crate::time::BoxFuture;
+
+type UndoBody = Box<dyn FnOnce(&RawValue) -> BoxFuture<'static, Result<(), String>> + Send>;
+
+/// How to take one effect back.
+pub(crate) struct Undo {
+    name: String,
+    body: UndoBody,
+}
+
+/// One change in the outside world, within a lease.
+///
+/// # Promise
+/// `started` is recorded before the effect begins and `done`, with its value, after it ended. A later run of
+/// the same key gives back a done effect without running it, and applies `on_crash` to a started one.
+pub struct Effect<'a> {
+    at: At<'a>,
+    undo: Option<UndoBody>,
+}
+
+/// Which effect of which lease.
+#[derive(Clone, Copy)]
+struct At<'a> {
+    held: &'a Arc<Held>,
+    name: &'a str,
+}
+
+impl fmt::Debug for Effect<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Effect")
+            .field("key", &self.at.held.key)
+            .field("name", &self.at.name)
+            .finish_non_exhaustive()
+    }
+}
+
+/// The key of an effect: hand it to the outside system as its idempotency key.
+pub(crate) fn effect_key(key: &Key, name: &str, undone: u32) -> String {
+    let mut hash = Sha256::new();
+    hash.update((key.as_str().len() as u64).to_be_bytes());
+    hash.update(key.as_str());
+    hash.update(undone.to_be_bytes());
+    hash.update(name);
+    let hex: String = hash.finalize().iter().take(20).map(|byte| format!("{byte:02x}")).collect();
+    format!("once_{hex}")
+}
+
+impl<'a> Effect<'a> {
+    pub(crate) fn new(held: &'a Arc<Held>, name: &'a str) -> Self {
+        Self { at: At { held, name }, undo: None }
+    }
+
+    /// The effect's own key: hand it to the outside system as its idempotency key.
+    ///
+    /// Stable across retries and takeovers. An effect that was taken back and is done again has another one,
+    /// because for the outside it is another effect.
+    pub async fn key(&self) -> String {
+        self.at.key().await
+    }
+
+    /// How to take it back, should the body fail later: undos run in reverse order, each recorded.
+    #[must_use]
+    pub fn undo<T, U, F, R>(mut self, undo: F) -> Self
+    where
+        T: DeserializeOwned,
+        U: fmt::Display,
+        F: FnOnce(T) -> R + Send + 'static,
+        R: Future<Output = Result<(), U>> + Send + 'static,
+    {
+        self.undo = Some(Box::new(move |value| match serde_json::from_str::<T>(value.get()) {
+            Ok(value) => {
+                let undo = undo(value);
+                Box::pin(async move { undo.await.map_err(|e| e.to_string()) })
+            }
+            Err(error) => Box::pin(async move { Err(format!("its value cannot be read back: {error}")) }),
+        }));
+        self
+    }
+
+    /// Runs it, or gives back what it gave before. `body` is handed the effect's key.
+    ///
+    /// # Errors
+    /// The body's own; `parked` when an earlier run began it and the policy is not to run it again;
+    /// `lease_lost`, before the body runs or after.
+    pub async fn run<T, E, F>(self, body: F) -> Result<T, RunError<E>>
+    where
+        T: Serialize + DeserializeOwned,
+        F: AsyncFnOnce(String) -> Result<T, E>,
+    {
+        let Self { at, undo } = self;
+        let key = at.key().await;
+        if !at.held.guarded {
+            return body(key).await.map_err(RunError::Body);
+        }
+        if let Some(done) = at.before(&key).await? {
+            let value = serde_json::from_str(done.get()).map_err(|e| at.mismatch(&e))?;
+            at.register_undo(undo).await;
+            return Ok(value);
+        }
+        match body(key).await {
+            Ok(value) => {
+                let raw = to_raw_value(&value).map_err(|e| at.mismatch(&e))?;
+                at.after(EffectState::Done, Some(raw)).await?;
+                at.register_undo(undo).await;
+                Ok(value)
+            }
+            Err(error) => {
+                // The body's error is what the caller needs to see; a lost lease shows at the next step.
+                let _ = at.after(EffectState::Failed, None).await;
+                Err(RunError::Body(error))
+            }
+        }
+    }
+}
+
+impl At<'_> {
+    async fn key(self) -> String {
+        let work = self.held.work.lock().await;
+        effect_key(&self.held.key, self.name, undone(&work, self.name))
+    }
+
+    /// Records that it begins; `Some`: it is done already.
+    async fn before(self, key: &str) -> Result<Option<Box<RawValue>>, Error> {
+        if self.held.is_lost() {
+            return Err(self.held.lost_error("before the effect began"));
+        }
+        let mut work = self.held.work.lock().await;
+        let trace = record_of(&work, self.name).map_or(Trace::None, |effect| effect.state.trace());
+        let step = match rules::effect_step(trace, self.held.on_crash()) {
+            EffectStep::Probe => return self.probe(&mut work, key).await,
+            other => other,
+        };
+        match step {
+            EffectStep::Replay => {
+                let value = record_of(&work, self.name).and_then(|effect| effect.value.clone());
+                value.map(Some).ok_or_else(|| self.no_value())
+            }
+            EffectStep::Run | EffectStep::Probe => {
+                set(&mut work, self.name, EffectState::Started, None);
+                self.held.save(&mut work).await?;
+                Ok(None)
+            }
+            EffectStep::Park => {
+                Err(self.park(&mut work, "an earlier run began it, and nobody knows how it ended"))
+            }
+        }
+    }
+
+    async fn probe(self, work: &mut Work, key: &str) -> Result<Option<Box<RawValue>>, Error> {
+        let OnCrash::Probe(probe) = self.held.policy.on_crash.clone() else { return Ok(None) };
+        let suspect = Suspect {
+            key: self.held.key.clone(),
+            attempt: self.held.attempt.saturating_sub(1),
+            effect: Some(self.name.to_owned()),
+            effect_key: Some(key.to_owned()),
+        };
+        match probe.ask(&suspect).await {
+            Verdict::Happened(value) => {
+                set(work, self.name, EffectState::Done, value.clone());
+                self.held.save(work).await?;
+                value.map(Some).ok_or_else(|| self.no_value())
+            }
+            Verdict::DidNot => {
+                set(work, self.name, EffectState::Started, None);
+                self.held.save(work).await?;
+                Ok(None)
+            }
+            Verdict::CannotTell => Err(self.park(work, "an earlier run began it, and the probe cannot tell")),
+        }
+    }
+
+    fn park(self, work: &mut Work, why: &str) -> Error {
+        let reason = format!("effect {:?}: {why}", self.name);
+        work.trail().unsure = Some(reason.clone());
+        Error::Parked { key: self.held.key.clone(), reason }
+    }
+
+    async fn after(self, state: EffectState, value: Option<Box<RawValue>>) -> Result<(), Error> {
+        let mut work = self.held.work.lock().await;
+        set(&mut work, self.name, state, value);
+        self.held.save(&mut work).await
+    }
+
+    async fn register_undo(self, undo: Option<UndoBody>) {
+        if let Some(body) = undo {
+            self.held.work.lock().await.trail().undos.push(Undo { name: self.name.to_owned(), body });
+        }
+    }
+
+    fn mismatch(self, error: &serde_json::Error) -> Error {
+        let reason = format!("effect {:?}: {error}", self.name);
+        Error::ResultMismatch { key: self.held.key.clone(), reason }
+    }
+
+    fn no_value(self) -> Error {
+        let reason = format!("effect {:?} happened, and its value is not known", self.name);
+        Error::ResultNotStored { key: self.held.key.clone(), reason }
+    }
+}
+
+fn record_of<'a>(work: &'a Work, name: &str) -> Option<&'a EffectRecord> {
+    work.trail.as_ref()?.effects.iter().find(|effect| effect.name == name)
+}
+
+fn undone(work: &Work, name: &str) -> u32 {
+    record_of(work, name).map_or(0, |effect| effect.undone)
+}
+
+fn set(work: &mut Work, name: &str, state: EffectState, value: Option<Box<RawValue>>) {
+    let effects = &mut work.trail().effects;
+    match effects.iter_mut().find(|effect| effect.name == name) {
+        Some(effect) => {
+            effect.undone += u32::from(state == EffectState::Undone);
+            effect.state = state;
+            effect.value = value;
+        }
+        None => effects.push(EffectRecord { name: name.to_owned(), state, value, undone: 0 }),
+    }
+}
+
+impl Guard {
+    /// Takes the effects of a failed body back, last first.
+    ///
+    /// An undo that fails leaves something only a person can mend: the key is parked.
+    pub(crate) async fn undo_all(&self) {
+        let held = self.held();
+        loop {
+            let mut work = held.work.lock().await;
+            let Some(undo) = work.trail.as_mut().and_then(|trail| trail.undos.pop()) else { return };
+            let value = record_of(&work, &undo.name).and_then(|effect| effect.value.clone());
+            let Some(value) = value else { continue };
+            set(&mut work, &undo.name, EffectState::Undoing, Some(value.clone()));
+            if held.save(&mut work).await.is_err() {
+                return;
+            }
+            drop(work);
+            let undone = (undo.body)(&value).await;
+            let mut work = held.work.lock().await;
+            match undone {
+                Ok(()) => set(&mut work, &undo.name, EffectState::Undone, None),
+                Err(error) => {
+                    set(&mut work, &undo.name, EffectState::Done, Some(value));
+                    work.trail().unsure = Some(format!("the undo of effect {:?} failed: {error}", undo.name));
+                    return;
+                }
+            }
+            // The settlement that follows records the last one, should this write not get through.
+            let _ = held.save(&mut work).await;
+        }
+    }
+}

@@ -1,0 +1,321 @@
+//! A lease that must be settled, and what becomes of its record.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde::Serialize;
+use serde_json::value::{RawValue, to_raw_value};
+use tokio::sync::MutexGuard;
+
+use super::lease::{Held, Lease, Work};
+use super::once::Ran;
+use super::record::{Failure, Record, Sighting};
+use super::rules::{self, End, Standing, State};
+use crate::error::Error;
+use crate::policy::{FailureDecision, OnCrash, OnStoreDown, Suspect, Verdict};
+use crate::store::{Commit, Draft, Entry, Expect, HeaderDraft, StoreError, StoreErrorKind, Write};
+use crate::telemetry::{self, Outcome};
+
+/// What a claim by hand came to.
+#[derive(Debug)]
+pub enum Claimed<T> {
+    /// The caller is the one who runs.
+    Run(Guard),
+    /// There is an outcome already.
+    Replay(Ran<T>),
+}
+
+/// A lease that its owner must settle.
+///
+/// # If dropped
+/// The lease ends at once, unsettled: the next call finds a crash and follows its `on_crash`.
+pub struct Guard {
+    held: Arc<Held>,
+    over: bool,
+    /// The policy wants the outside to be asked before anything runs.
+    pub(crate) probe_first: bool,
+}
+
+impl fmt::Debug for Guard {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Guard")
+            .field("key", &self.held.key)
+            .field("fence", &self.held.fence)
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a settled lease left behind.
+pub(crate) enum Left {
+    /// What the body ended with.
+    Recorded,
+    /// A parked key: something only the outside can tell.
+    Parked(String),
+}
+
+impl Guard {
+    pub(crate) fn new(held: Arc<Held>, probe_first: bool) -> Self {
+        held.engine.heart.add(&held);
+        Self { held, over: false, probe_first }
+    }
+
+    pub(crate) fn unguarded(held: Arc<Held>) -> Self {
+        Self { held, over: false, probe_first: false }
+    }
+
+    pub(crate) fn held(&self) -> &Arc<Held> {
+        &self.held
+    }
+
+    /// The lease, for the work.
+    pub fn lease(&self) -> Lease {
+        Lease { held: self.held.clone() }
+    }
+
+    /// Records the value: it is the outcome from now on.
+    ///
+    /// # Errors
+    /// `lease_lost` when somebody else has the key now; `not_recorded` when the store did not answer until the
+    /// lease ran out; `parked` when an effect or an undo left something unsure.
+    pub async fn complete<T: Serialize + ?Sized>(self, value: &T) -> Result<(), Error> {
+        let stored = storable(value, self.held.engine.max_result);
+        if stored.is_err() {
+            telemetry::result_not_stored(self.held.key.as_str());
+        }
+        self.complete_raw(stored).await
+    }
+
+    pub(crate) async fn complete_raw(self, value: Result<Box<RawValue>, String>) -> Result<(), Error> {
+        let key = self.held.key.clone();
+        let fill = |record: &mut Record| match value {
+            Ok(value) => record.value = Some(value),
+            Err(reason) => record.not_stored = Some(reason),
+        };
+        match self.settle(End::Value, fill).await? {
+            Left::Recorded => Ok(()),
+            Left::Parked(reason) => Err(Error::Parked { key, reason }),
+        }
+    }
+
+    /// Records a failure; whether it is the outcome is for the decision to say.
+    ///
+    /// # Errors
+    /// As [`complete`](Guard::complete).
+    pub async fn fail(self, message: String, decision: impl Into<FailureDecision>) -> Result<(), Error> {
+        self.fail_with(Failure { message, error: None, panicked: false }, decision.into()).await.map(drop)
+    }
+
+    pub(crate) async fn fail_with(self, failure: Failure, decision: FailureDecision) -> Result<Left, Error> {
+        self.undo_all().await;
+        self.settle(End::Failure(decision), |record| record.failure = Some(failure)).await
+    }
+
+    /// Asks the probe before anything runs; the guard comes back when the body may run.
+    pub(crate) async fn ask_probe(self) -> Result<Probed, Error> {
+        let OnCrash::Probe(probe) = self.held.policy.on_crash.clone() else { return Ok(Probed::Run(self)) };
+        let suspect = Suspect {
+            key: self.held.key.clone(),
+            attempt: self.held.attempt.saturating_sub(1),
+            effect: None,
+            effect_key: None,
+        };
+        match probe.ask(&suspect).await {
+            Verdict::DidNot => Ok(Probed::Run(self)),
+            Verdict::Happened(value) => {
+                let known =
+                    value.ok_or_else(|| "a probe found that it happened, and knew no value".to_owned());
+                self.complete_raw(known.clone()).await?;
+                Ok(Probed::Happened(known))
+            }
+            Verdict::CannotTell => {
+                let key = self.held.key.clone();
+                let reason = format!("attempt {} died, and the probe cannot tell", suspect.attempt);
+                self.held.work.lock().await.trail().unsure = Some(reason.clone());
+                self.settle(End::Unsure, |_| {}).await?;
+                Err(Error::Parked { key, reason })
+            }
+        }
+    }
+
+    /// Writes the last record of this lease.
+    async fn settle(mut self, end: End, fill: impl FnOnce(&mut Record)) -> Result<Left, Error> {
+        if !self.held.guarded {
+            self.over = true;
+            return Ok(Left::Recorded);
+        }
+        let held = self.held.clone();
+        let mut work = held.work.lock().await;
+        let unsure = work.trail.as_mut().and_then(|trail| trail.unsure.take());
+        let end = if unsure.is_some() { End::Unsure } else { end };
+        let (state, keep) = rules::settle(end, held.policy.keep, held.policy.keep_failed());
+        let mut record = work.record();
+        record.fence = Some(held.fence);
+        record.parked.clone_from(&unsure);
+        fill(&mut record);
+        let written = self.write(&mut work, state, keep, record).await;
+        self.finish(&work, state, keep, written)?;
+        Ok(unsure.map_or(Left::Recorded, Left::Parked))
+    }
+
+    async fn write(
+        &self,
+        work: &mut Work,
+        state: State,
+        keep: Option<Duration>,
+        mut record: Record,
+    ) -> Result<bytes::Bytes, Error> {
+        let header = self.held.settled(state, keep);
+        let body = record.encode()?;
+        let standing = match self.held.put(work, header.clone(), body.clone()).await {
+            Err(Error::Store(error)) if error.kind() == StoreErrorKind::TooLarge => {
+                record.value = None;
+                record.not_stored = Some(format!("larger than the store takes: {error}"));
+                self.held.put(work, header, record.encode()?).await
+            }
+            other => other,
+        };
+        match standing? {
+            Standing::Mine | Standing::Settled => Ok(body),
+            Standing::Lost => Err(self.held.lost_error("another holder has it now")),
+        }
+    }
+
+    /// Ends heartbeat and flight, and tells the followers what is recorded now.
+    fn finish(
+        &mut self,
+        work: &Work,
+        state: State,
+        keep: Option<Duration>,
+        written: Result<bytes::Bytes, Error>,
+    ) -> Result<(), Error> {
+        self.over = true;
+        let held = &self.held;
+        held.engine.heart.remove(held);
+        telemetry::lock_released(held.key.as_str(), state.status().as_str(), written.is_ok());
+        let left = written.as_ref().ok().map(|body| (held.settled(state, keep), body.clone()));
+        held.engine.flights.close(&held.key, || {
+            let (header, body) = left?;
+            let now = held.engine.clock.now();
+            let entry = Entry {
+                key: held.key.clone(),
+                version: work.version,
+                header: header.at(now, now),
+                body,
+                read_at: now,
+            };
+            Sighting::of(entry).ok()
+        });
+        match written {
+            Err(Error::NotRecorded { source, .. }) if held.policy.on_store_down == OnStoreDown::Open => {
+                telemetry::fail_open(held.key.as_str(), &source);
+                held.engine.stats.count(Outcome::FailOpen);
+                Ok(())
+            }
+            other => other.map(drop),
+        }
+    }
+}
+
+/// What a probe found.
+pub(crate) enum Probed {
+    /// The body may run.
+    Run(Guard),
+    /// It happened; the key is completed with this.
+    Happened(Result<Box<RawValue>, String>),
+}
+
+/// The value as JSON, or why it cannot be stored.
+pub(crate) fn storable<T: Serialize + ?Sized>(value: &T, most: usize) -> Result<Box<RawValue>, String> {
+    let raw = to_raw_value(value).map_err(|e| format!("it has no JSON form: {e}"))?;
+    let len = raw.get().len();
+    if len > most {
+        return Err(format!("it has {len} bytes of JSON, and at most {most} are stored"));
+    }
+    Ok(raw)
+}
+
+impl Drop for Guard {
+    fn drop(&mut self) {
+        if self.over {
+            return;
+        }
+        let held = self.held.clone();
+        held.engine.heart.remove(&held);
+        if held.guarded {
+            held.engine.flights.close(&held.key, || None);
+            let tasks = held.engine.tasks.clone();
+            tasks.spawn(Box::pin(abandon(held)));
+        }
+    }
+}
+
+/// Ends a lease whose body was dropped, so that the next call need not wait it out.
+async fn abandon(held: Arc<Held>) {
+    let work = held.work.lock().await;
+    if held.is_lost() {
+        return;
+    }
+    let header = HeaderDraft { due_in: Some(Duration::ZERO), ..held.running() };
+    let write = Write::Touch { key: held.key.clone(), expect: work.version, header };
+    // Once: if it fails, the lease runs out by itself.
+    let ended = held.engine.store.commit(vec![write]).await;
+    telemetry::lock_abandoned(held.key.as_str(), matches!(ended, Ok(Commit::Stored(_))));
+}
+
+impl Lease {
+    /// A completion to be written by the caller, in a transaction of its own on the same database.
+    ///
+    /// Heartbeats of this lease pause until the [`Completion`] is dropped. When the body then returns, the
+    /// engine finds its own completion and leaves it as it is.
+    ///
+    /// # Errors
+    /// `result_not_stored` when the value cannot be stored; `lease_lost` when there is no lease any more.
+    pub async fn completion<T: Serialize + ?Sized>(&self, value: &T) -> Result<Completion<'_>, Error> {
+        self.check()?;
+        let held = &self.held;
+        let raw = storable(value, held.engine.max_result)
+            .map_err(|reason| Error::ResultNotStored { key: held.key.clone(), reason })?;
+        let work = held.work.lock().await;
+        let mut record = work.record();
+        record.fence = Some(held.fence);
+        record.value = Some(raw);
+        let draft =
+            Draft { header: held.settled(State::Completed, Some(held.policy.keep)), body: record.encode()? };
+        let write = Write::Put { key: held.key.clone(), expect: Expect::Version(work.version), draft };
+        Ok(Completion { write, _work: work })
+    }
+}
+
+/// A completion on its way into the caller's own transaction.
+pub struct Completion<'a> {
+    write: Write,
+    _work: MutexGuard<'a, Work>,
+}
+
+impl fmt::Debug for Completion<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Completion").field("key", self.write.key()).finish_non_exhaustive()
+    }
+}
+
+impl Completion<'_> {
+    /// The write to commit together with the effect.
+    pub fn writes(&self) -> Vec<Write> {
+        vec![self.write.clone()]
+    }
+
+    /// Reads the answer: anything but `Stored` means that the transaction must be rolled back.
+    ///
+    /// # Errors
+    /// `lease_lost` on a conflict.
+    pub fn check(&self, answer: Result<Commit, StoreError>) -> Result<(), Error> {
+        match answer? {
+            Commit::Stored(_) => Ok(()),
+            Commit::Conflict(_) => Err(Error::LeaseLost {
+                key: self.write.key().clone(),
+                reason: "another holder has it now; roll the transaction back".to_owned(),
+            }),
+        }
+    }
+}

@@ -1,0 +1,250 @@
+//! What the engine writes into an entry's body.
+//!
+//! Readable JSON with a format version. What is not there is left out, so the common record is short:
+//! `{"v":1,"value":{"id":7}}`.
+
+use bytes::Bytes;
+use serde::{Deserialize, Deserializer, Serialize};
+use serde_json::value::RawValue;
+
+use super::rules::{Sight, State, Trace};
+use crate::error::Error;
+use crate::key::Fingerprint;
+use crate::store::{Entry, Holder, StoreError, Version};
+use crate::time::Timestamp;
+
+/// The format this build writes, and the newest it reads.
+const FORMAT: u32 = 1;
+/// Audit lines kept per key; the oldest go first.
+const MAX_AUDIT: usize = 20;
+
+/// What is remembered of a guarded call, beside the header.
+#[derive(Clone, Debug, Default, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Record {
+    v: u32,
+    /// The input it was called with, if that was told.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<Fingerprint>,
+    /// The value, when the outcome is one. JSON `null` is a value.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub value: Option<Box<RawValue>>,
+    /// Why a finished call has no value here.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub not_stored: Option<String>,
+    /// The last failure.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub failure: Option<Failure>,
+    /// Why it is parked.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub parked: Option<String>,
+    /// The fence of the lease that settled it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fence: Option<Version>,
+    /// What became of each effect, in the order they were first begun.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub effects: Vec<EffectRecord>,
+    /// Who changed what by hand.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub audit: Vec<AuditLine>,
+}
+
+/// How a body failed.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct Failure {
+    /// What it said.
+    pub message: String,
+    /// The error itself, where it could be kept.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub error: Option<Box<RawValue>>,
+    /// Whether it panicked.
+    #[serde(default, skip_serializing_if = "is_false")]
+    pub panicked: bool,
+}
+
+/// What became of one effect.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[non_exhaustive]
+pub struct EffectRecord {
+    /// Its name within the key.
+    pub name: String,
+    /// How far it got.
+    pub state: EffectState,
+    /// What it gave.
+    #[serde(default, deserialize_with = "present", skip_serializing_if = "Option::is_none")]
+    pub value: Option<Box<RawValue>>,
+    /// How often it was taken back; part of its key, so that a redone effect is a new one outside.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub undone: u32,
+}
+
+/// How far an effect got.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum EffectState {
+    /// Begun; no end is known.
+    Started,
+    /// Done.
+    Done,
+    /// Ended with an error of its own: it did not happen.
+    Failed,
+    /// Its undo was begun; no end is known.
+    Undoing,
+    /// Taken back.
+    Undone,
+}
+
+impl EffectState {
+    pub(crate) fn trace(self) -> Trace {
+        match self {
+            Self::Started | Self::Undoing => Trace::Begun,
+            Self::Done => Trace::Done,
+            Self::Failed | Self::Undone => Trace::None,
+        }
+    }
+}
+
+/// One change made by hand.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AuditLine {
+    /// When, by the clock of the machine it was made on.
+    pub at: Timestamp,
+    /// Who.
+    pub by: String,
+    /// What.
+    pub what: String,
+}
+
+/// Keeps a field that is there and `null` apart from one that is not there.
+fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Box<RawValue>>, D::Error> {
+    Box::<RawValue>::deserialize(from).map(Some)
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_false(flag: &bool) -> bool {
+    !*flag
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "the signature serde asks for")]
+fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+impl Record {
+    /// An empty record for this input.
+    pub(crate) fn new(fingerprint: Option<Fingerprint>) -> Self {
+        Self { v: FORMAT, fingerprint, ..Self::default() }
+    }
+
+    /// Adds a line to the audit trail.
+    pub(crate) fn note(&mut self, at: Timestamp, by: &str, what: String) {
+        if self.audit.len() >= MAX_AUDIT {
+            self.audit.remove(0);
+        }
+        self.audit.push(AuditLine { at, by: by.to_owned(), what });
+    }
+
+    /// The body to store.
+    pub(crate) fn encode(&self) -> Result<Bytes, Error> {
+        serde_json::to_vec(self).map(Bytes::from).map_err(|e| Error::BadInput { reason: e.to_string() })
+    }
+
+    /// The record in this entry.
+    ///
+    /// # Errors
+    /// `store_corrupt` when the body is no record, `store_misconfigured` when a newer version of onlyonce wrote it.
+    pub fn decode(entry: &Entry) -> Result<Self, Error> {
+        let record: Self = serde_json::from_slice(&entry.body).map_err(|e| {
+            StoreError::corrupt(format!("what is stored under {} is no record of a call ({e}); forget it, or look at it with the store's own tools", entry.key))
+        })?;
+        if record.v > FORMAT {
+            return Err(StoreError::misconfigured(format!(
+                "{} was written in format {} by a newer onlyonce, and this one reads up to {FORMAT}; upgrade this worker",
+                entry.key, record.v
+            ))
+            .into());
+        }
+        Ok(record)
+    }
+}
+
+/// The body of a first claim, without going through a record.
+pub(crate) fn claim_body(fingerprint: Option<Fingerprint>) -> Bytes {
+    match fingerprint {
+        None => Bytes::from_static(br#"{"v":1}"#),
+        Some(fingerprint) => Bytes::from(format!(r#"{{"v":1,"fingerprint":"{fingerprint}"}}"#)),
+    }
+}
+
+/// An entry as a caller sees it.
+#[derive(Clone, Debug)]
+pub(crate) struct Sighting {
+    pub(crate) sight: Sight,
+    pub(crate) entry: Entry,
+}
+
+/// The few fields a decision needs, borrowed from the body.
+#[derive(Deserialize)]
+struct Glance<'a> {
+    v: u32,
+    #[serde(default)]
+    fingerprint: Option<Fingerprint>,
+    #[serde(default, borrow)]
+    effects: Option<&'a RawValue>,
+}
+
+impl Sighting {
+    /// Reads what a decision needs.
+    ///
+    /// # Errors
+    /// As [`Record::decode`]; also when the status is not one of a guarded call.
+    pub(crate) fn of(entry: Entry) -> Result<Self, Error> {
+        let state = state_of(&entry)?;
+        let glance: Glance<'_> = match serde_json::from_slice(&entry.body) {
+            Ok(glance) => glance,
+            Err(_) => return Err(unreadable(&entry)),
+        };
+        if glance.v > FORMAT {
+            return Err(unreadable(&entry));
+        }
+        let sight = Sight {
+            state,
+            lease_left: lease_left(&entry),
+            fingerprint: glance.fingerprint,
+            attempts: entry.header.attempts,
+            has_effects: glance.effects.is_some(),
+        };
+        Ok(Self { sight, entry })
+    }
+}
+
+/// The error `Record::decode` has for this entry.
+fn unreadable(entry: &Entry) -> Error {
+    match Record::decode(entry) {
+        Err(error) => error,
+        Ok(_) => StoreError::corrupt(format!("what is stored under {} cannot be read", entry.key)).into(),
+    }
+}
+
+/// The state of an entry.
+///
+/// # Errors
+/// `store_corrupt` when its status is not one of a guarded call.
+pub(crate) fn state_of(entry: &Entry) -> Result<State, Error> {
+    State::from_status(entry.header.status).ok_or_else(|| {
+        let (key, status) = (&entry.key, entry.header.status);
+        StoreError::corrupt(format!("{key} is {status:?}, which is no state of a guarded call; another door uses this namespace, so take another one")).into()
+    })
+}
+
+/// How much of the lease was left when the store read the entry.
+pub(crate) fn lease_left(entry: &Entry) -> std::time::Duration {
+    entry.header.due_at.map_or(std::time::Duration::ZERO, |due| due.since(entry.read_at))
+}
+
+/// State and holder, as the rules ask for them.
+pub(crate) fn whose(entry: Option<&Entry>) -> Option<(State, Option<&Holder>)> {
+    let entry = entry?;
+    Some((State::from_status(entry.header.status)?, entry.header.holder.as_ref()))
+}
