@@ -1,5 +1,7 @@
 //! Stores for onlyonce, and how to open one by its URL.
 
+#[cfg(all(feature = "file", unix))]
+pub mod file;
 pub mod open;
 
 pub use open::{default_url, open, open_with};

@@ -3,6 +3,7 @@
 //! | URL | store |
 //! | --- | --- |
 //! | `memory:` | this process's memory |
+//! | `file:DIR` | the files of a directory |
 //!
 //! Paths are taken as they stand, relative to the working directory, with spaces and all, except that `%` and
 //! two hex digits mean one byte (`%25` is a percent sign, `%3F` a question mark: a bare `?` begins the options).
@@ -44,6 +45,7 @@ pub fn open_with(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Err
     let parts = Parts::of(url)?;
     match parts.scheme.as_str() {
         "memory" => open_memory(&parts, clock),
+        "file" => open_file(&parts, clock),
         "redis" | "rediss" | "postgres" | "postgresql" | "firestore" => {
             Err(parts.bad(format!("this build has no {} store yet; {FORMS}", parts.scheme)))
         }
@@ -84,6 +86,21 @@ fn open_memory(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store
     Err(parts.bad("the memory store has no path and no options; write memory: and nothing after it"))
 }
 
+#[cfg(all(feature = "file", unix))]
+fn open_file(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    if let Some((word, _)) = parts.options().first() {
+        return Err(parts.bad(format!(
+            "the file store has no options, and {word:?} is one; for a `?` in the path, write %3F"
+        )));
+    }
+    Ok(Arc::new(crate::file::FileStore::with_clock(parts.path()?, clock)?))
+}
+
+#[cfg(not(all(feature = "file", unix)))]
+fn open_file(parts: &Parts<'_>, _: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    Err(parts.bad(format!("this build has no file store; {FORMS}")))
+}
+
 /// A URL, cut at its joints.
 struct Parts<'a> {
     url: &'a str,
@@ -103,6 +120,38 @@ impl<'a> Parts<'a> {
             return Err(whole.bad(format!("it does not begin with a kind of store; {FORMS}")));
         };
         Ok(Self { url, scheme: scheme.to_ascii_lowercase(), rest })
+    }
+
+    /// The path after the scheme, and before the options.
+    fn path(&self) -> Result<PathBuf, Error> {
+        let form = format!("{}:path/to/it or {0}:/path/to/it", self.scheme);
+        let text = self.rest.split_once('?').map_or(self.rest, |(path, _)| path);
+        let text = match text.strip_prefix("//") {
+            Some(absolute) if absolute.starts_with('/') || absolute.is_empty() => absolute,
+            Some(_) => {
+                return Err(
+                    self.bad(format!("what follows `//` is a host, and a path has none; write {form}"))
+                );
+            }
+            None => text,
+        };
+        if text.is_empty() {
+            return Err(self.bad(format!("it has no path; write {form}")));
+        }
+        if text == "~" || text.starts_with("~/") {
+            return Err(self.bad(format!(
+                "`~` is not expanded here; write {}:$HOME/… for your home, or {0}:./~ for a file of that name",
+                self.scheme
+            )));
+        }
+        decode(text).map(PathBuf::from).map_err(|reason| self.bad(reason))
+    }
+
+    /// The words after the `?`, with their values.
+    fn options(&self) -> Vec<(&'a str, &'a str)> {
+        let query = self.rest.split_once('?').map_or("", |(_, query)| query);
+        let words = query.split('&').filter(|word| !word.is_empty());
+        words.map(|word| word.split_once('=').unwrap_or((word, ""))).collect()
     }
 
     fn bad(&self, reason: impl Into<String>) -> Error {
@@ -157,6 +206,33 @@ fn without_values(rest: &str) -> String {
     format!("{path}?{}", words.join("&"))
 }
 
+/// A path out of a URL: `%` and two hex digits are one byte, all else is as it stands.
+fn decode(text: &str) -> Result<OsString, &'static str> {
+    let mut pieces = text.split('%');
+    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
+    for piece in pieces {
+        let byte = piece.get(..2).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
+        let byte = byte.and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        bytes.push(byte.ok_or("a `%` stands before two hex digits; for a percent sign, write %25")?);
+        bytes.extend_from_slice(&piece.as_bytes()[2..]);
+    }
+    if bytes.contains(&0) {
+        return Err("no path has a zero byte in it; write it without");
+    }
+    os_string(bytes)
+}
+
+#[cfg(unix)]
+#[expect(clippy::unnecessary_wraps, reason = "on other systems not every byte can be in a path")]
+fn os_string(bytes: Vec<u8>) -> Result<OsString, &'static str> {
+    Ok(std::os::unix::ffi::OsStringExt::from_vec(bytes))
+}
+
+#[cfg(not(unix))]
+fn os_string(bytes: Vec<u8>) -> Result<OsString, &'static str> {
+    String::from_utf8(bytes).map(OsString::from).map_err(|_| "a path is UTF-8 here; write it as such")
+}
+
 /// What a path needs to come back out of a URL as it was.
 fn encode(path: &[u8]) -> String {
     let mut text = String::with_capacity(path.len());
@@ -176,6 +252,57 @@ fn encode(path: &[u8]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    fn path(url: &str) -> Result<PathBuf, Error> {
+        Parts::of(url)?.path()
+    }
+
+    #[test]
+    fn paths_come_out_as_they_stand() {
+        for (url, wanted) in [
+            ("file:a", "a"),
+            ("file:./a b/../c", "./a b/../c"),
+            ("file:/a", "/a"),
+            ("file:///a", "/a"),
+            ("sqlite:/a/b.db?synchronous=normal", "/a/b.db"),
+            ("file:a%20b%25%3fc", "a b%?c"),
+            ("file:\u{1F600}#x@y:z", "\u{1F600}#x@y:z"),
+            ("file:a/~/b", "a/~/b"),
+            ("file:./~", "./~"),
+        ] {
+            assert_eq!(path(url).unwrap(), PathBuf::from(wanted), "{url}");
+        }
+    }
+
+    #[test]
+    fn paths_that_mean_nothing_are_told_what_to_write() {
+        for url in [
+            "file:",
+            "file:?",
+            "file://",
+            "sqlite:",
+            "file://host/a",
+            "file:~",
+            "file:~/a",
+            "file:%",
+            "file:a%2",
+            "file:a%zzb",
+            "file:%00",
+            "file:%é",
+            "file:%+1",
+        ] {
+            let error = path(url).unwrap_err();
+            assert_eq!(error.code(), "bad_store_url");
+            assert!(error.to_string().contains("write "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_path_survives_the_way_through_a_url() {
+        for bytes in [&b"/a b"[..], b"/100%?", b"/\xff\xfe/%41", "/é\u{1F600}".as_bytes()] {
+            assert_eq!(decode(&encode(bytes)).unwrap().as_encoded_bytes(), bytes);
+        }
+    }
 
     #[test]
     fn the_default_is_under_the_data_home() {

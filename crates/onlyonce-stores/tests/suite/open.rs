@@ -17,6 +17,17 @@ fn memory_opens() {
 }
 
 #[test]
+fn a_directory_opens() {
+    let place = tempfile::tempdir().unwrap();
+    let url = format!("file:{}/a%20b/c", place.path().display());
+    assert_eq!(open(&url).unwrap().facts().name, "file");
+    assert!(place.path().join("a b/c/store.json").is_file());
+    assert_eq!(open(&url).unwrap().facts().name, "file");
+    let (_, reason) = refused(&format!("{url}?mode=fast"));
+    assert!(reason.contains("\"mode\""), "{reason}");
+}
+
+#[test]
 fn a_wrong_url_is_told_what_to_write() {
     for url in [
         "",
