@@ -137,6 +137,13 @@ impl Stats {
         outcome.increment();
     }
 
+    /// Counts a call that came to this error, if it got as far as an outcome.
+    pub(crate) fn count_error(&self, error: &Error) {
+        if let Some(outcome) = Outcome::of(error) {
+            self.count(outcome);
+        }
+    }
+
     /// Counts here only: the engine underneath has told the world already.
     pub(crate) fn count_quietly(&self, outcome: Outcome) {
         self.outcomes[outcome as usize].fetch_add(1, Ordering::Relaxed);

@@ -138,6 +138,7 @@ impl Engine {
                     None
                 }
                 State::Running | State::Failed | State::Released | State::Forgotten => {
+                    record.clear_unsure();
                     Some(self.inner.policy.keep_failed())
                 }
             };

@@ -10,6 +10,7 @@ use tokio::sync::watch;
 use super::flights::{Join, Lead, Phase};
 use super::guard::Guard;
 use super::lease::{Claim, Held, Trail, crash_of, micros};
+use super::pending::Pending;
 use super::record::{Record, Sighting, claim_body};
 use super::rules::{self, Arrival, Ask, Sight, State};
 use super::{Inner, WAIT_PAUSES};
@@ -56,10 +57,14 @@ struct Over {
     how: How,
 }
 
+/// What a claim finds.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum How {
+pub(crate) enum How {
+    /// A free key.
     Fresh,
+    /// A worker that did not come back.
     TakeOver,
+    /// The same, and the outside is asked first.
     Probe,
 }
 
@@ -199,7 +204,7 @@ impl Call {
         Err(StoreError::unavailable(message).into())
     }
 
-    async fn try_claim(&self, engine: &Inner, over: &mut Over) -> Result<Tried, StoreError> {
+    async fn try_claim(&self, engine: &Arc<Inner>, over: &mut Over) -> Result<Tried, StoreError> {
         let holder = engine.next_holder();
         let body = match &over.trail {
             None => claim_body(self.fingerprint),
@@ -216,30 +221,33 @@ impl Call {
             due_in: Some(self.policy.lease),
             ..HeaderDraft::new(State::Running.status())
         };
+        let mut pending = Pending::new(engine, &self.key, &holder, over.how, &header);
         let sent = engine.clock.monotonic();
         for tries in 1_u32.. {
             let draft = Draft { header: header.clone(), body: body.clone() };
             let write = Write::Put { key: self.key.clone(), expect: over.expect, draft };
-            let (there, error) = match engine.store.commit(vec![write]).await {
+            pending.asked();
+            let error = match engine.store.commit(vec![write]).await {
                 Ok(Commit::Stored(versions)) => {
+                    pending.answered();
                     let version = versions.first().copied().unwrap_or_default();
                     return Ok(Tried::Won(self.claim(over, holder, version, sent)));
                 }
-                Ok(Commit::Conflict(there)) => (Some(there), None),
-                Err(error) if error.kind() == StoreErrorKind::Uncertain => {
-                    (engine.store.read(std::slice::from_ref(&self.key)).await.ok(), Some(error))
+                Ok(Commit::Conflict(there)) => {
+                    pending.answered();
+                    return Ok(match there.into_iter().next().flatten() {
+                        // Our own claim: an earlier try was stored, and its reply was lost.
+                        Some(entry) if entry.header.holder.as_ref() == Some(&holder) => {
+                            Tried::Won(self.claim(over, holder, entry.version, sent))
+                        }
+                        there => Tried::Saw(there),
+                    });
                 }
-                Err(error) => (None, Some(error)),
+                Err(error) => error,
             };
-            match (there.and_then(|found| found.into_iter().next().flatten()), error) {
-                // Our own claim, whose reply was lost or came late.
-                (Some(entry), _) if entry.header.holder.as_ref() == Some(&holder) => {
-                    return Ok(Tried::Won(self.claim(over, holder, entry.version, sent)));
-                }
-                (Some(entry), _) => return Ok(Tried::Saw(Some(entry))),
-                (None, None) => return Ok(Tried::Saw(None)),
-                (None, Some(error)) if tries >= TRIES || !may_pass(&error) => return Err(error),
-                (None, Some(_)) => {}
+            pending.failed(error.kind());
+            if tries >= TRIES || !may_pass(&error) {
+                return Err(error);
             }
             let pause = jitter(&*engine.chance, Duration::from_millis(20) * 4_u32.pow(tries - 1));
             engine.clock.sleep_until(engine.clock.monotonic() + pause).await;
@@ -272,7 +280,7 @@ impl Call {
         engine.flights.running(&self.key, sight, claim.holder.clone());
         lead.keep_open();
         let held = Held::new(engine.clone(), claim, self.policy);
-        let guard = Guard::new(held, how == How::Probe);
+        let guard = Guard::new(held, how == How::Fresh, how == How::Probe);
         if micros(engine.clock.monotonic()) >= guard.held().deadline_us() {
             return Err(guard.held().lost_error("the store's answer took longer than the lease"));
         }

@@ -144,46 +144,49 @@ impl At<'_> {
         }
         let mut work = self.held.work.lock().await;
         let trace = record_of(&work, self.name).map_or(Trace::None, |effect| effect.state.trace());
-        let step = match rules::effect_step(trace, self.held.on_crash()) {
-            EffectStep::Probe => return self.probe(&mut work, key).await,
-            other => other,
-        };
-        match step {
+        match rules::effect_step(trace, self.held.on_crash()) {
             EffectStep::Replay => {
                 let value = record_of(&work, self.name).and_then(|effect| effect.value.clone());
                 value.map(Some).ok_or_else(|| self.no_value())
             }
-            EffectStep::Run | EffectStep::Probe => {
-                set(&mut work, self.name, EffectState::Started, None);
-                self.held.save(&mut work).await?;
-                Ok(None)
-            }
+            EffectStep::Run => self.begin(&mut work).await,
             EffectStep::Park => {
                 Err(self.park(&mut work, "an earlier run began it, and nobody knows how it ended"))
+            }
+            EffectStep::Probe => {
+                // Heartbeats must go on while the outside is asked.
+                drop(work);
+                self.probe(key).await
             }
         }
     }
 
-    async fn probe(self, work: &mut Work, key: &str) -> Result<Option<Box<RawValue>>, Error> {
-        let OnCrash::Probe(probe) = self.held.policy.on_crash.clone() else { return Ok(None) };
+    async fn begin(self, work: &mut Work) -> Result<Option<Box<RawValue>>, Error> {
+        set(work, self.name, EffectState::Started, None);
+        self.held.save(work).await?;
+        Ok(None)
+    }
+
+    async fn probe(self, key: &str) -> Result<Option<Box<RawValue>>, Error> {
+        let OnCrash::Probe(probe) = &self.held.policy.on_crash else { return Ok(None) };
         let suspect = Suspect {
             key: self.held.key.clone(),
             attempt: self.held.attempt.saturating_sub(1),
             effect: Some(self.name.to_owned()),
             effect_key: Some(key.to_owned()),
         };
-        match probe.ask(&suspect).await {
+        let verdict = probe.ask(&suspect).await;
+        let mut work = self.held.work.lock().await;
+        match verdict {
             Verdict::Happened(value) => {
-                set(work, self.name, EffectState::Done, value.clone());
-                self.held.save(work).await?;
+                set(&mut work, self.name, EffectState::Done, value.clone());
+                self.held.save(&mut work).await?;
                 value.map(Some).ok_or_else(|| self.no_value())
             }
-            Verdict::DidNot => {
-                set(work, self.name, EffectState::Started, None);
-                self.held.save(work).await?;
-                Ok(None)
+            Verdict::DidNot => self.begin(&mut work).await,
+            Verdict::CannotTell => {
+                Err(self.park(&mut work, "an earlier run began it, and the probe cannot tell"))
             }
-            Verdict::CannotTell => Err(self.park(work, "an earlier run began it, and the probe cannot tell")),
         }
     }
 

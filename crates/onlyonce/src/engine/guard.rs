@@ -33,6 +33,10 @@ pub enum Claimed<T> {
 pub struct Guard {
     held: Arc<Held>,
     over: bool,
+    /// Nothing was unsure when the key was claimed.
+    fresh: bool,
+    /// The body has the lease: from here on, only it knows what happened outside.
+    begun: bool,
     /// The policy wants the outside to be asked before anything runs.
     pub(crate) probe_first: bool,
 }
@@ -55,13 +59,19 @@ pub(crate) enum Left {
 }
 
 impl Guard {
-    pub(crate) fn new(held: Arc<Held>, probe_first: bool) -> Self {
+    pub(crate) fn new(held: Arc<Held>, fresh: bool, probe_first: bool) -> Self {
         held.engine.heart.add(&held);
-        Self { held, over: false, probe_first }
+        Self { held, over: false, fresh, begun: false, probe_first }
     }
 
     pub(crate) fn unguarded(held: Arc<Held>) -> Self {
-        Self { held, over: false, probe_first: false }
+        Self { held, over: false, fresh: true, begun: false, probe_first: false }
+    }
+
+    /// The lease, for a body that begins now.
+    pub(crate) fn begin(&mut self) -> Lease {
+        self.begun = true;
+        self.lease()
     }
 
     pub(crate) fn held(&self) -> &Arc<Held> {
@@ -107,7 +117,11 @@ impl Guard {
     }
 
     pub(crate) async fn fail_with(self, failure: Failure, decision: FailureDecision) -> Result<Left, Error> {
-        self.undo_all().await;
+        // What is unsure stays as it is until somebody has looked.
+        let unsure = self.held.work.lock().await.trail.as_ref().is_some_and(|trail| trail.unsure.is_some());
+        if !unsure {
+            self.undo_all().await;
+        }
         self.settle(End::Failure(decision), |record| record.failure = Some(failure)).await
     }
 
@@ -154,7 +168,12 @@ impl Guard {
         record.parked.clone_from(&unsure);
         fill(&mut record);
         let written = self.write(&mut work, state, keep, record).await;
-        self.finish(&work, state, keep, written)?;
+        self.finish(&work, state, keep, written).inspect_err(|error| held.engine.stats.count_error(error))?;
+        held.engine.stats.count(match end {
+            End::Value => Outcome::First,
+            End::Failure(_) => Outcome::Failed,
+            End::Unsure => Outcome::Parked,
+        });
         Ok(unsure.map_or(Left::Recorded, Left::Parked))
     }
 
@@ -245,18 +264,25 @@ impl Drop for Guard {
         if held.guarded {
             held.engine.flights.close(&held.key, || None);
             let tasks = held.engine.tasks.clone();
-            tasks.spawn(Box::pin(abandon(held)));
+            let header = if self.begun || !self.fresh {
+                HeaderDraft { due_in: Some(Duration::ZERO), ..held.running() }
+            } else {
+                held.settled(State::Released, Some(held.policy.keep_failed()))
+            };
+            tasks.spawn(Box::pin(abandon(held, header)));
         }
     }
 }
 
-/// Ends a lease whose body was dropped, so that the next call need not wait it out.
-async fn abandon(held: Arc<Held>) {
+/// Ends a lease whose owner was dropped, so that the next call need not wait it out.
+///
+/// If the body had begun, nobody knows how far it got: the lease is over, and the next call finds a crash. If it
+/// had not, the key is free.
+async fn abandon(held: Arc<Held>, header: HeaderDraft) {
     let work = held.work.lock().await;
     if held.is_lost() {
         return;
     }
-    let header = HeaderDraft { due_in: Some(Duration::ZERO), ..held.running() };
     let write = Write::Touch { key: held.key.clone(), expect: work.version, header };
     // Once: if it fails, the lease runs out by itself.
     let ended = held.engine.store.commit(vec![write]).await;

@@ -204,25 +204,19 @@ impl Held {
         loop {
             let expect = Expect::Version(work.version);
             let draft = Draft { header: header.clone(), body: body.clone() };
-            let there = match self
-                .engine
-                .store
-                .commit(vec![Write::Put { key: self.key.clone(), expect, draft }])
-                .await
-            {
+            match self.engine.store.commit(vec![Write::Put { key: self.key.clone(), expect, draft }]).await {
                 Ok(Commit::Stored(versions)) => {
                     work.version = versions.first().copied().unwrap_or(work.version);
                     return Ok(Standing::Mine);
                 }
-                Ok(Commit::Conflict(there)) => Ok(there.into_iter().next().flatten()),
-                Err(error) if error.kind() == StoreErrorKind::Uncertain => self.read_back(error).await,
-                Err(error) => Err(error),
-            };
-            match there {
-                Ok(there) => match self.standing(there.as_ref()) {
-                    Standing::Mine => work.version = there.map_or(work.version, |entry| entry.version),
-                    over => return Ok(over),
-                },
+                Ok(Commit::Conflict(there)) => {
+                    let there = there.into_iter().next().flatten();
+                    match self.standing(there.as_ref()) {
+                        Standing::Mine => work.version = there.map_or(work.version, |entry| entry.version),
+                        over => return Ok(over),
+                    }
+                }
+                // Should a lost reply have hidden a stored write, the next try conflicts with our own record.
                 Err(error) => self.pause(&mut pause, error).await?,
             }
         }
@@ -234,13 +228,6 @@ impl Held {
             self.lose();
         }
         standing
-    }
-
-    async fn read_back(&self, uncertain: StoreError) -> Result<Option<Entry>, StoreError> {
-        match self.engine.store.read(std::slice::from_ref(&self.key)).await {
-            Ok(found) => Ok(found.into_iter().next().flatten()),
-            Err(_) => Err(uncertain),
-        }
     }
 
     /// Waits before the next try, or gives the error back when there is no point or no time.

@@ -21,6 +21,7 @@ mod heartbeat;
 mod lease;
 mod many;
 mod once;
+mod pending;
 mod record;
 pub mod rules;
 mod sweep;

@@ -147,7 +147,7 @@ impl<'e, E> Once<'e, E> {
     pub async fn claim<T: DeserializeOwned>(self) -> Result<Claimed<T>, Error> {
         let engine = self.engine;
         let (call, _) = self.call()?;
-        match call.enter(engine).await.inspect_err(|error| count_refusal(engine, error))? {
+        match call.enter(engine).await.inspect_err(|error| engine.stats.count_error(error))? {
             Entered::Settled { sighting, waited } => {
                 count_replay(engine, &sighting.entry.key, waited);
                 let ran = replay(&sighting, waited, &Keeping::<Error> { encode: |_| None, decode: |_| None });
@@ -156,7 +156,10 @@ impl<'e, E> Once<'e, E> {
             Entered::Mine(guard) => {
                 let key = guard.held().key.clone();
                 match probed(guard).await? {
-                    Probed::Run(guard) => Ok(Claimed::Run(guard)),
+                    Probed::Run(mut guard) => {
+                        guard.begin();
+                        Ok(Claimed::Run(guard))
+                    }
                     Probed::Happened(value) => Ok(Claimed::Replay(known(value, &key)?)),
                 }
             }
@@ -185,7 +188,7 @@ impl<'e, E> Once<'e, E> {
     {
         let engine = self.engine;
         let (call, decide) = self.call()?;
-        match call.enter(engine).await.inspect_err(|error| count_refusal(engine, error))? {
+        match call.enter(engine).await.inspect_err(|error| engine.stats.count_error(error))? {
             Entered::Settled { sighting, waited } => {
                 count_replay(engine, &sighting.entry.key, waited);
                 replay(&sighting, waited, &keeping)
@@ -208,20 +211,19 @@ where
     F: AsyncFnOnce(Lease) -> Result<T, E>,
 {
     let key = guard.held().key.clone();
-    let guard = match probed(guard).await? {
+    let mut guard = match probed(guard).await? {
         Probed::Run(guard) => guard,
         Probed::Happened(value) => return known(value, &key).map_err(RunError::Guard),
     };
     let held = guard.held().clone();
-    let stats = &held.engine.stats;
     let ended = {
-        let body = pin!(AssertUnwindSafe(body(guard.lease())).catch_unwind());
+        let body = pin!(AssertUnwindSafe(body(guard.begin())).catch_unwind());
         match held.policy.on_lease_lost {
             OnLeaseLost::Tell => body.await,
             OnLeaseLost::Cancel => match select(body, pin!(held.lost())).await {
                 Either::Left((ended, _)) => ended,
                 Either::Right(((), _)) => {
-                    stats.count(Outcome::LeaseLost);
+                    held.engine.stats.count(Outcome::LeaseLost);
                     return Err(held.lost_error("its time ran out while the body ran").into());
                 }
             },
@@ -230,8 +232,7 @@ where
     match ended {
         Ok(Ok(value)) => {
             let (guarded, attempt) = (held.guarded, held.attempt);
-            guard.complete(&value).await.inspect_err(|error| count_refusal(&held.engine, error))?;
-            stats.count(Outcome::First);
+            guard.complete(&value).await?;
             Ok(Ran { value, replayed: false, waited: false, guarded, attempt })
         }
         Ok(Err(error)) => {
@@ -257,13 +258,9 @@ async fn probed(guard: Guard) -> Result<Probed, Error> {
 /// Records a failure; the body's own error goes to the caller whatever the store says.
 async fn settle_failure(guard: Guard, failure: Failure, decision: FailureDecision) {
     let held = guard.held().clone();
-    held.engine.stats.count(Outcome::Failed);
     match guard.fail_with(failure, decision).await {
         Ok(Left::Recorded) => {}
-        Ok(Left::Parked(_)) => {
-            held.engine.stats.count(Outcome::Parked);
-            telemetry::parked(held.key.as_str());
-        }
+        Ok(Left::Parked(_)) => telemetry::parked(held.key.as_str()),
         Err(error) => telemetry::failure_not_recorded(held.key.as_str(), &error),
     }
 }
@@ -306,12 +303,6 @@ fn known<T: DeserializeOwned>(value: Result<Box<RawValue>, String>, key: &Key) -
 fn count_replay(engine: &Inner, key: &Key, waited: bool) {
     engine.stats.count(if waited { Outcome::ReplayAfterWait } else { Outcome::Replay });
     telemetry::lock_skipped_duplicate(key.as_str());
-}
-
-fn count_refusal(engine: &Inner, error: &Error) {
-    if let Some(outcome) = Outcome::of(error) {
-        engine.stats.count(outcome);
-    }
 }
 
 fn panic_message(panic: &(dyn std::any::Any + Send)) -> String {

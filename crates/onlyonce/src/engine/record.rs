@@ -96,6 +96,15 @@ pub enum EffectState {
 }
 
 impl EffectState {
+    /// What it is once somebody has found out that it is not in place.
+    pub(crate) fn did_not(self) -> Self {
+        match self {
+            Self::Started => Self::Failed,
+            Self::Undoing => Self::Undone,
+            Self::Done | Self::Failed | Self::Undone => self,
+        }
+    }
+
     pub(crate) fn trace(self) -> Trace {
         match self {
             Self::Started | Self::Undoing => Trace::Begun,
@@ -135,6 +144,14 @@ impl Record {
     /// An empty record for this input.
     pub(crate) fn new(fingerprint: Option<Fingerprint>) -> Self {
         Self { v: FORMAT, fingerprint, ..Self::default() }
+    }
+
+    /// Clears what was unsure: it did not happen.
+    pub(crate) fn clear_unsure(&mut self) {
+        for effect in &mut self.effects {
+            effect.undone += u32::from(effect.state == EffectState::Undoing);
+            effect.state = effect.state.did_not();
+        }
     }
 
     /// Adds a line to the audit trail.
