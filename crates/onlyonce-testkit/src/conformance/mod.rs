@@ -28,8 +28,21 @@ mod subject;
 mod verbs;
 
 mod atomic;
+mod bodies;
+mod contention;
+mod dropping;
 mod expectations;
+mod expiry;
+mod facts;
+mod headers;
+mod keys;
+mod moments;
+mod reading;
+mod restarting;
+mod scanning;
+mod taking;
 mod versions;
+mod waiting;
 
 use std::time::Duration;
 

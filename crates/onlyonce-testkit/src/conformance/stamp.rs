@@ -1,5 +1,6 @@
 //! How the list becomes tests.
 
+use onlyonce::time::BoxFuture;
 use tokio::runtime::Builder;
 
 use super::{Subject, cases};
@@ -19,17 +20,26 @@ use super::{Subject, cases};
 #[macro_export]
 macro_rules! conformance {
     (durable $name:ident, $factory:expr) => {
-        mod $name {
-            #[allow(unused_imports, reason = "the factory may need nothing from outside")]
-            use super::*;
-            $crate::each_case!([$crate::__stamp][durable][$factory]);
-        }
+        $crate::__stamp_module!([durable] $name, $factory);
     };
     ($name:ident, $factory:expr) => {
+        $crate::__stamp_module!([plain] $name, $factory);
+    };
+}
+
+#[doc(hidden)]
+#[macro_export]
+macro_rules! __stamp_module {
+    ($how:tt $name:ident, $factory:expr) => {
         mod $name {
             #[allow(unused_imports, reason = "the factory may need nothing from outside")]
             use super::*;
-            $crate::each_case!([$crate::__stamp][plain][$factory]);
+
+            fn subject() -> ::onlyonce::time::BoxFuture<'static, $crate::conformance::Subject> {
+                Box::pin(async { $factory })
+            }
+
+            $crate::each_case!([$crate::__stamp] $how);
         }
     };
 }
@@ -37,19 +47,19 @@ macro_rules! conformance {
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __stamp {
-    ($how:tt $factory:tt $($promise:literal => $kind:ident $module:ident: [$($case:ident),+ $(,)?];)+) => {
-        $($($crate::__stamp_one!($how $kind $factory $case);)+)+
+    ($how:tt $($promise:literal => $kind:ident $module:ident: [$($case:ident),+ $(,)?];)+) => {
+        $($($crate::__stamp_one!($how $kind $case);)+)+
     };
 }
 
 #[doc(hidden)]
 #[macro_export]
 macro_rules! __stamp_one {
-    ([plain] durable $factory:tt $case:ident) => {};
-    ($how:tt $kind:ident [$factory:expr] $case:ident) => {
+    ([plain] durable $case:ident) => {};
+    ($how:tt $kind:ident $case:ident) => {
         #[test]
         fn $case() {
-            $crate::conformance::run_test(stringify!($case), async { $factory });
+            $crate::conformance::run_test(stringify!($case), subject());
         }
     };
 }
@@ -60,7 +70,7 @@ macro_rules! __stamp_one {
 /// When the case fails.
 #[doc(hidden)]
 #[expect(clippy::panic, reason = "a test fails by panicking")]
-pub fn run_test(name: &str, subject: impl Future<Output = Subject>) {
+pub fn run_test(name: &str, subject: BoxFuture<'static, Subject>) {
     let runtime = match Builder::new_multi_thread().worker_threads(4).enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => panic!("no runtime for {name}: {error}"),

@@ -1,0 +1,144 @@
+//! What was stored is there after a restart.
+
+use std::collections::BTreeSet;
+
+use onlyonce::store::{Commit, Durability, HeaderDraft, Scan, Version};
+
+use super::failure::{ensure, ensure_eq};
+use super::verbs::{HOUR, OTHER, create, delete, due, gone, holder, plain, same, touch};
+use super::{Failure, Room, Verdict};
+
+pub(super) async fn stored_entries_survive_a_restart(room: &Room) -> Verdict {
+    ensure!(room.facts().durability != Durability::Process, "a store that is opened again is durable");
+    let header = HeaderDraft {
+        status: OTHER,
+        holder: Some(holder("wörker \"7\"#18446744073709551615")),
+        attempts: u32::MAX,
+        due_in: Some(HOUR),
+        keep_for: Some(24 * HOUR),
+    };
+    let bodies = ["null", "[]", r#"{ "a" : "é \u0000" }"#, "9007199254740993"];
+    let ids = ["a", "../b", "é", "' OR 1"];
+    let mut before = Vec::new();
+    for (id, body) in ids.into_iter().zip(bodies) {
+        let key = room.key(id)?;
+        room.store_one(create(&key, header.clone(), body)).await?;
+        before.push(room.there(&key).await?);
+    }
+    for _ in 0..2 {
+        room.restart().await?;
+        for was in &before {
+            room.unchanged(was).await?;
+        }
+        ensure_eq!(room.walk(room.scan_home(2)).await?.len(), before.len(), "how many a walk finds");
+    }
+    // The version seen before the restart is good after it.
+    for was in &before {
+        room.store_one(touch(&was.key, was.version, plain())).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn versions_go_on_rising_after_a_restart(room: &Room) -> Verdict {
+    let [stays, deleted, expired] = ["stays", "deleted", "expired"].map(|id| room.key(id));
+    let (stays, deleted, expired) = (stays?, deleted?, expired?);
+    let mut given = BTreeSet::new();
+    let mut last = Version::default();
+    let mut staying = room.store_one(create(&stays, plain(), "1")).await?;
+    for round in 0..4 {
+        let touched = room.store_one(touch(&stays, staying, plain())).await?;
+        let deletes = room.store_one(create(&deleted, plain(), "1")).await?;
+        room.store_one(delete(&deleted, deletes)).await?;
+        let expires = room.store_one(create(&expired, gone(), "1")).await?;
+        for version in [touched, deletes, expires] {
+            ensure!(given.insert(version), "round {round}: version {version} was given twice");
+            ensure!(version > last, "round {round}: version {version} came after {last}");
+        }
+        ensure!(touched > staying, "round {round}: version {touched} came after {staying}");
+        (staying, last) = (touched, touched);
+        room.restart().await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn what_was_deleted_stays_deleted_after_a_restart(room: &Room) -> Verdict {
+    let key = room.key("a")?;
+    let version = room.store_one(create(&key, due(), "1")).await?;
+    room.store_one(delete(&key, version)).await?;
+    room.restart().await?;
+    room.absent(&key).await?;
+    ensure_eq!(room.walk(room.scan_home(10)).await?, [], "what a walk finds");
+    ensure_eq!(room.take(10).await?, [], "what is due");
+    ensure_eq!(room.conflict_one(touch(&key, version, plain())).await?, None, "what is under it");
+    Ok(())
+}
+
+pub(super) async fn what_is_due_is_taken_after_a_restart(room: &Room) -> Verdict {
+    let keys = room.keys(5)?;
+    for key in &keys {
+        room.store_one(create(key, due(), "1")).await?;
+    }
+    let first = room.take(2).await?;
+    ensure_eq!(first.len(), 2, "how many were taken before the restart");
+    room.restart().await?;
+    for entry in &first {
+        room.unchanged(entry).await?;
+    }
+    let second = room.take(100).await?;
+    ensure_eq!(second.len(), 3, "how many were taken after the restart");
+    ensure!(second.iter().all(|e| first.iter().all(|f| f.key != e.key)), "one was taken twice");
+    Ok(())
+}
+
+pub(super) async fn what_is_expired_stays_expired_after_a_restart(room: &Room) -> Verdict {
+    let key = room.key("a")?;
+    let version = room.store_one(create(&key, gone(), "1")).await?;
+    room.restart().await?;
+    room.absent(&key).await?;
+    let found = room.walk(Scan { expired: true, ..room.scan_home(10) }).await?;
+    if room.keeps_expired() {
+        ensure_eq!(found.iter().map(|e| e.version).collect::<Vec<_>>(), [version], "the expired entries");
+        room.store_one(delete(&key, version)).await?;
+    }
+    Ok(())
+}
+
+pub(super) async fn two_at_once_see_one_another(room: &Room) -> Verdict {
+    if !room.facts().shared {
+        // Whoever opens it a second time must be refused, or be the same store: two that do not know of each
+        // other would both give the next version.
+        return match room.open_again().await {
+            Err(_) => Ok(()),
+            Ok(second) => ensure_one_store(room, second.as_ref()).await,
+        };
+    }
+    let second = room.open_again().await?;
+    ensure_one_store(room, second.as_ref()).await
+}
+
+async fn ensure_one_store(room: &Room, second: &dyn onlyonce::store::Store) -> Verdict {
+    let key = room.key("a")?;
+    let mut seen = Version::default();
+    for round in 0..10 {
+        let (write, turn) = match round {
+            0 => (create(&key, plain(), "1"), 0),
+            n => (touch(&key, seen, plain()), n % 2),
+        };
+        let answer = if turn == 0 {
+            room.store().commit(vec![write]).await?
+        } else {
+            second.commit(vec![write]).await?
+        };
+        let Commit::Stored(versions) = answer else {
+            return Err(Failure::new(format!(
+                "round {round}: one did not see what the other wrote: {answer:?}"
+            )));
+        };
+        ensure!(versions[0] > seen, "round {round}: version {} after {seen}", versions[0]);
+        seen = versions[0];
+        let theirs = second.read(std::slice::from_ref(&key)).await?.pop().flatten();
+        let theirs = theirs.ok_or_else(|| Failure::new("the second does not see the entry"))?;
+        same(&theirs, &room.there(&key).await?)?;
+    }
+    Ok(())
+}
