@@ -6,7 +6,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::process::Command;
 
-use crate::proc::succeeds_quietly;
+use crate::proc::{root, succeeds_quietly};
 
 /// A tool some tests need.
 pub(crate) struct Tool {
@@ -36,6 +36,11 @@ pub(crate) const TOOLS: &[Tool] = &[
         probe: &["faketime", "2001-01-01", "true"],
         missing: "no faketime; install the package faketime",
     },
+    Tool {
+        name: "vectors",
+        probe: &["test", "-d", "../shared/vectors/jcs"],
+        missing: "no vectors of RFC 8785 in shared/vectors/jcs beside the workspace",
+    },
 ];
 
 /// The tools a test's name asks for.
@@ -59,7 +64,8 @@ pub(crate) struct Missing {
 pub(crate) fn look_for_tools(tests: &[String]) -> Missing {
     missing_among(tests, |tool| {
         let (program, args) = tool.probe.split_first()?;
-        (!succeeds_quietly(Command::new(program).args(args))).then(|| tool.missing.to_owned())
+        (!succeeds_quietly(Command::new(program).args(args).current_dir(root())))
+            .then(|| tool.missing.to_owned())
     })
 }
 

@@ -19,6 +19,7 @@ use crate::error::Error;
 /// | `9007199254740993` | kept | refused | kept |
 /// | `1e21` | `1e+21` | `1e+21` | `1e+21` |
 /// | `1000000000000000000000` | `1e+21` | `1e+21` | kept |
+/// | `1000000000000000000001` | kept | refused | kept |
 /// | `-0`, `-0.0` | `0`, `0` | `0`, `0` | `0`, `-0.0` |
 /// | `é` | `é` | `é` | `\u00e9` |
 /// | a key's id | `exact:<64 hex>` | `jcs:<64 hex>` | `<64 hex>` |
@@ -31,11 +32,13 @@ pub enum Form {
     /// Two 64-bit ids never share a key. A literal with a fraction or an exponent is a double, and stands for
     /// the shortest decimal that reads back as that double, as in ECMAScript; an integer literal stands for
     /// itself. The same decimal is written in one way, whichever literal it came from: `1e20` and
-    /// `100000000000000000000` are equal, and so are `1e21` and its 22 digits (from `1e21` on, integers are
-    /// written in ECMAScript's exponent notation, with all their digits).
+    /// `100000000000000000000` are equal, and so are `1e21` and its 22 digits.
     #[default]
     Exact,
-    /// RFC 8785 to the letter; an integer literal that no double can hold is refused.
+    /// RFC 8785 to the letter; an integer literal whose digits it would change is refused.
+    ///
+    /// RFC 8785 knows doubles only, so it writes `9007199254740993` as `9007199254740992`, and two ids become one.
+    /// What this form takes, [`Form::Exact`] writes with the same bytes.
     Jcs,
     /// Byte for byte what CPython's `json.dumps(json.loads(text), sort_keys=True, default=str)` writes.
     ///

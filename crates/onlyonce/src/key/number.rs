@@ -1,7 +1,5 @@
 //! Numbers: the one way to write each.
 
-use std::io::Write as _;
-
 use super::cursor::{Cursor, Flaw};
 use super::form::Form;
 
@@ -56,41 +54,41 @@ fn pass_digits(from: &mut Cursor<'_>) -> Result<(), Flaw> {
 /// Appends an integer literal: an optional minus, then digits.
 pub(super) fn write_integer(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Refusal> {
     let digits = literal.strip_prefix('-').unwrap_or(literal);
-    match form {
-        _ if digits == "0" => out.push(b'0'),
-        _ if digits.len() <= SAFE_DIGITS => out.extend_from_slice(literal.as_bytes()),
-        Form::Exact if digits.len() > PLAIN_DIGITS => write_with_exponent(out, literal, digits),
-        Form::Exact | Form::Python => out.extend_from_slice(literal.as_bytes()),
-        Form::Jcs => write_double(out, exact_double(literal)?, form),
-    }
+    let kept = match form {
+        _ if digits == "0" => digits,
+        _ if digits.len() <= SAFE_DIGITS => literal,
+        Form::Python => literal,
+        Form::Exact if digits.len() <= PLAIN_DIGITS => literal,
+        Form::Exact | Form::Jcs => return write_long_integer(out, literal, digits.len(), form),
+    };
+    out.extend_from_slice(kept.as_bytes());
     Ok(())
 }
 
-/// Appends a long integer in ECMAScript's exponent notation, with all its digits.
-fn write_with_exponent(out: &mut Vec<u8>, literal: &str, digits: &str) {
-    let exponent = digits.len() - 1;
-    let (first, rest) = digits.trim_end_matches('0').split_at(1);
-    if literal.len() > digits.len() {
-        out.push(b'-');
+/// Appends an integer that RFC 8785, which knows doubles only, may write with other digits or an exponent.
+///
+/// Where the double of this value has the same digits, the integer is written like that double, so `1e21` and its
+/// 22 digits are one number.
+fn write_long_integer(out: &mut Vec<u8>, literal: &str, digits: usize, form: Form) -> Result<(), Refusal> {
+    let double: f64 = literal.parse().unwrap_or(f64::INFINITY);
+    let mut buffer = ryu_js::Buffer::new();
+    let shortest = buffer.format(double);
+    let is_same = match shortest.split_once("e+") {
+        None => shortest == literal,
+        Some((mantissa, exponent)) => {
+            let significant = literal.trim_end_matches('0').bytes();
+            mantissa.bytes().filter(|byte| *byte != b'.').eq(significant)
+                && exponent.parse() == Ok(digits - 1)
+        }
+    };
+    match form {
+        _ if is_same => out.extend_from_slice(shortest.as_bytes()),
+        Form::Exact | Form::Python => out.extend_from_slice(literal.as_bytes()),
+        Form::Jcs => {
+            return Err("an integer whose digits RFC 8785 would change (the form `exact` keeps them)");
+        }
     }
-    out.extend_from_slice(first.as_bytes());
-    if !rest.is_empty() {
-        out.push(b'.');
-        out.extend_from_slice(rest.as_bytes());
-    }
-    out.extend_from_slice(b"e+");
-    out.extend_from_slice(itoa::Buffer::new().format(exponent).as_bytes());
-}
-
-/// The double that is exactly this integer.
-fn exact_double(literal: &str) -> Result<f64, Refusal> {
-    let double: f64 = literal.parse().map_err(|_| "not a number")?;
-    // Without an exponent, the standard library prints all the digits of a double.
-    if format!("{double:.0}") == literal {
-        Ok(double)
-    } else {
-        Err("an integer that no double can hold (the form `exact` keeps all digits)")
-    }
+    Ok(())
 }
 
 /// Appends a literal that has a fraction or an exponent.
@@ -113,18 +111,41 @@ pub(super) fn write_double(out: &mut Vec<u8>, double: f64, form: Form) {
     }
 }
 
-/// Appends a double as Python's `repr` does.
+/// Appends a double as Python's `repr` does: the same digits as ECMAScript's, an exponent for more numbers.
 fn write_repr(out: &mut Vec<u8>, double: f64) {
-    let shortest = format!("{double:e}");
-    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    if (-4..16).contains(&exponent) {
-        // Never an exponent, always a fraction.
-        let _ = write!(out, "{double:?}");
-    } else {
-        let sign = if exponent < 0 { '-' } else { '+' };
-        let _ = write!(out, "{mantissa}e{sign}{:02}", exponent.unsigned_abs());
+    let mut buffer = ryu_js::Buffer::new();
+    let shortest = buffer.format_finite(double.abs());
+    if double.is_sign_negative() {
+        out.push(b'-');
     }
+    match shortest.split_once('e') {
+        Some((mantissa, exponent)) => write_exponent(out, mantissa, exponent.parse().unwrap_or(0)),
+        None if double.abs() >= 1e16 => {
+            let digits = shortest.trim_end_matches('0');
+            write_exponent(out, &with_point(digits), shortest.len() as i32 - 1);
+        }
+        None if double != 0.0 && double.abs() < 1e-4 => {
+            let digits = shortest.trim_start_matches(['0', '.']);
+            write_exponent(out, &with_point(digits), digits.len() as i32 - (shortest.len() as i32 - 1));
+        }
+        None => {
+            out.extend_from_slice(shortest.as_bytes());
+            if !shortest.contains('.') {
+                out.extend_from_slice(b".0");
+            }
+        }
+    }
+}
+
+fn with_point(digits: &str) -> String {
+    match digits.split_at(1) {
+        (first, "") => first.to_owned(),
+        (first, rest) => format!("{first}.{rest}"),
+    }
+}
+
+fn write_exponent(out: &mut Vec<u8>, mantissa: &str, exponent: i32) {
+    out.extend_from_slice(format!("{mantissa}e{exponent:+03}").as_bytes());
 }
 
 #[cfg(test)]
@@ -155,9 +176,9 @@ mod tests {
             ("-12.50", "-12.5", "-12.5", "-12.5"),
             ("9007199254740992", "9007199254740992", "9007199254740992", "9007199254740992"),
             ("9007199254740993", "9007199254740993", refused, "9007199254740993"),
-            ("-9223372036854775808", "-9223372036854775808", "-9223372036854776000", "-9223372036854775808"),
+            ("-9223372036854775808", "-9223372036854775808", refused, "-9223372036854775808"),
             ("18446744073709551615", "18446744073709551615", refused, "18446744073709551615"),
-            ("18446744073709551616", "18446744073709551616", "18446744073709552000", "18446744073709551616"),
+            ("18446744073709551616", "18446744073709551616", refused, "18446744073709551616"),
             (
                 "100000000000000000000",
                 "100000000000000000000",
@@ -166,7 +187,9 @@ mod tests {
             ),
             ("1e20", "100000000000000000000", "100000000000000000000", "1e+20"),
             ("1000000000000000000000", "1e+21", "1e+21", "1000000000000000000000"),
-            ("-1000000000000000000001", "-1.000000000000000000001e+21", refused, "-1000000000000000000001"),
+            ("-1000000000000000000001", "-1000000000000000000001", refused, "-1000000000000000000001"),
+            ("18446744073709552000", "18446744073709552000", "18446744073709552000", "18446744073709552000"),
+            ("-12345678900000000000000", "-1.23456789e+22", "-1.23456789e+22", "-12345678900000000000000"),
             ("1e21", "1e+21", "1e+21", "1e+21"),
             ("1e16", "10000000000000000", "10000000000000000", "1e+16"),
             ("1e15", "1000000000000000", "1000000000000000", "1000000000000000.0"),
@@ -181,6 +204,37 @@ mod tests {
             for (form, expected) in [(Form::Exact, exact), (Form::Jcs, jcs), (Form::Python, python)] {
                 assert_eq!(written(literal, form).unwrap_or_default(), expected, "{literal} {form}");
             }
+        }
+    }
+
+    #[test]
+    fn doubles_are_written_as_rfc_8785_shows_them() {
+        for (bits, expected) in [
+            (0x0000_0000_0000_0000, "0"),
+            (0x8000_0000_0000_0000, "0"),
+            (0x0000_0000_0000_0001, "5e-324"),
+            (0x8000_0000_0000_0001, "-5e-324"),
+            (0x7fef_ffff_ffff_ffff, "1.7976931348623157e+308"),
+            (0xffef_ffff_ffff_ffff, "-1.7976931348623157e+308"),
+            (0x4340_0000_0000_0000, "9007199254740992"),
+            (0x4430_0000_0000_0000, "295147905179352830000"),
+            (0x44b5_2d02_c7e1_4af5, "9.999999999999997e+22"),
+            (0x44b5_2d02_c7e1_4af6, "1e+23"),
+            (0x44b5_2d02_c7e1_4af7, "1.0000000000000001e+23"),
+            (0x444b_1ae4_d6e2_ef4e, "999999999999999700000"),
+            (0x444b_1ae4_d6e2_ef4f, "999999999999999900000"),
+            (0x444b_1ae4_d6e2_ef50, "1e+21"),
+            (0x3eb0_c6f7_a0b5_ed8c, "9.999999999999997e-7"),
+            (0x3eb0_c6f7_a0b5_ed8d, "0.000001"),
+            (0x41b3_de43_5555_5553, "333333333.3333332"),
+            (0x41b3_de43_5555_5554, "333333333.33333325"),
+            (0x41b3_de43_5555_5557, "333333333.33333343"),
+            (0xbecb_f647_612f_3696, "-0.0000033333333333333333"),
+            (0x4314_3ff3_c1cb_0959, "1424953923781206.2"),
+        ] {
+            let mut out = Vec::new();
+            write_double(&mut out, f64::from_bits(bits), Form::Jcs);
+            assert_eq!(String::from_utf8(out).unwrap(), expected, "{bits:x}");
         }
     }
 }

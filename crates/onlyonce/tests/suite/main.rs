@@ -2,4 +2,4 @@
 #![expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 
 mod error_pages;
-mod keys_canonical;
+mod keys;
