@@ -35,7 +35,7 @@ macro_rules! __stamp_module {
             #[allow(unused_imports, reason = "the factory may need nothing from outside")]
             use super::*;
 
-            fn subject() -> ::onlyonce::time::BoxFuture<'static, $crate::conformance::Subject> {
+            fn __fresh_subject() -> ::onlyonce::time::BoxFuture<'static, $crate::conformance::Subject> {
                 Box::pin(async { $factory })
             }
 
@@ -59,7 +59,7 @@ macro_rules! __stamp_one {
     ($how:tt $kind:ident $case:ident) => {
         #[test]
         fn $case() {
-            $crate::conformance::run_test(stringify!($case), subject());
+            $crate::conformance::run_test(stringify!($case), __fresh_subject());
         }
     };
 }

@@ -71,7 +71,7 @@ pub(super) async fn a_change_wakes_those_who_wait(room: &Room) -> Verdict {
 
 /// Without a signal nobody has to be woken, but waiting must not stop anything either.
 async fn waiting_in_vain_harms_nobody(room: &Room) -> Verdict {
-    let key = room.key("a")?;
+    let key = room.key("in vain")?;
     let seen = room.store_one(create(&key, plain(), "1")).await?;
     let waiter = wait_for(room.store(), key.clone(), seen).await?;
     let touched = room.store_one(touch(&key, seen, plain())).await?;
