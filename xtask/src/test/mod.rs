@@ -1,5 +1,6 @@
 //! `cargo xtask test`: every test this machine can run, and a list of those it cannot.
 
+mod examples;
 pub(crate) mod needs;
 mod runner;
 mod tally;
@@ -13,8 +14,8 @@ use crate::proc::tee;
 pub(crate) const HELP: &str = "\
 usage: cargo xtask test [FILTER ...]
 
-Builds and runs every test of the workspace, then the doc tests. Needs cargo and a C compiler; uses cargo
-nextest when it is installed. With filters, only tests with one of these words in their name.
+Builds and runs every test of the workspace, then the doc tests, then the examples, whose output is checked.
+Needs cargo and a C compiler; uses cargo nextest when it is installed. With filters, only tests with one of these words in their name.
 
 Tests that need a tool (python3, strace, faketime) run where the tool works. The others are listed at the
 end under `not run:`, with the package to install.
@@ -47,9 +48,11 @@ pub(crate) fn run(filters: &[String]) -> Result<Report, String> {
     if runner == Runner::CargoTest {
         println!("cargo nextest is not installed; using cargo test, where a hanging test hangs");
     }
-    let mut report = Report { missing: needs::look_for_tools(&runner.list_needy()?), ..Report::default() };
+    let mut report = Report { missing: needs::look_for_tools(&runner.list_ignored()?), ..Report::default() };
     report.part("tests", &mut runner.run(filters, &report.missing))?;
     report.part("doc tests", &mut runner::doc_tests(filters))?;
+    println!("\n== examples");
+    report.tally += examples::run(filters)?;
     Ok(report)
 }
 
@@ -57,13 +60,17 @@ impl Report {
     fn part(&mut self, name: &str, command: &mut std::process::Command) -> Result<(), String> {
         println!("\n== {name}");
         let heard = tee(command)?;
-        let closing = tally::closing(&heard.text);
         if !heard.status.success() {
             self.wrong.push(format!("the {name} ended with {}", heard.status));
         }
+        self.add(&heard.text);
+        Ok(())
+    }
+
+    fn add(&mut self, printed: &str) {
+        let closing = tally::closing(printed);
         self.summary = self.summary.take().or(closing.summary);
         self.tally += closing.tally;
-        Ok(())
     }
 
     /// What did not run, then the runner's own summary, then the sum with the doc tests.
@@ -93,28 +100,29 @@ impl Report {
 mod tests {
     use super::*;
 
-    fn report_of(text: &str) -> Report {
-        let tally::Closing { tally, summary } = tally::closing(text);
-        Report { tally, summary, ..Report::default() }
+    fn report_of(parts: &[&str]) -> Report {
+        let mut report = Report::default();
+        parts.iter().for_each(|printed| report.add(printed));
+        report
     }
 
     #[test]
     fn the_sum_stands_alone_on_the_last_line() {
-        let text = "     Summary [ 0.1s] 3 tests run: 3 passed, 1 skipped\n\
-                    test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s";
-        let report = report_of(text);
+        let tests = "     Summary [ 0.1s] 3 tests run: 3 passed, 1 skipped";
+        let docs =
+            "test result: ok. 2 passed; 0 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0s";
+        let report = report_of(&[tests, docs]);
         let closing = report.closing();
         let lines: Vec<&str> = closing.trim().lines().collect();
-        let summary = "Summary [ 0.1s] 3 tests run: 3 passed, 1 skipped";
-        assert_eq!(lines, [summary, "5 passed, 0 failed, 1 skipped"]);
+        assert_eq!(lines, [tests.trim(), "5 passed, 0 failed, 1 skipped"]);
         assert_eq!(report.verdict(), Ok(()));
     }
 
     #[test]
     fn failures_crashes_and_empty_runs_are_no_success() {
-        assert!(report_of("     Summary [ 0.1s] 1 test run: 0 passed, 1 failed").verdict().is_err());
-        assert!(report_of("").verdict().is_err());
-        let mut crashed = report_of("     Summary [ 0.1s] 1 test run: 1 passed");
+        assert!(report_of(&["     Summary [ 0.1s] 1 test run: 0 passed, 1 failed"]).verdict().is_err());
+        assert!(report_of(&[]).verdict().is_err());
+        let mut crashed = report_of(&["     Summary [ 0.1s] 1 test run: 1 passed"]);
         crashed.wrong.push("the doc tests ended with signal 9".to_owned());
         assert!(crashed.verdict().is_err());
     }

@@ -60,7 +60,7 @@ pub(crate) struct Missing {
     pub(crate) tests: Vec<String>,
 }
 
-/// Looks for every tool these tests need.
+/// Looks for every tool these ignored tests need.
 pub(crate) fn look_for_tools(tests: &[String]) -> Missing {
     missing_among(tests, |tool| {
         let (program, args) = tool.probe.split_first()?;

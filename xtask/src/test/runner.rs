@@ -24,25 +24,20 @@ impl Runner {
         if has_cargo("nextest") { Self::Nextest } else { Self::CargoTest }
     }
 
-    /// Builds the tests, and gives the names of those that need a tool.
-    pub(crate) fn list_needy(self) -> Result<Vec<String>, String> {
+    /// Builds the tests, and gives the names of those that are ignored unless a tool is there.
+    pub(crate) fn list_ignored(self) -> Result<Vec<String>, String> {
         let mut list = match self {
-            Self::Nextest => cargo([
-                "nextest",
-                "list",
-                "--workspace",
-                "--run-ignored=all",
-                "--message-format=oneline",
-                "--filterset=test(needs_)",
-            ]),
+            Self::Nextest => {
+                cargo(["nextest", "list", "--workspace", "--run-ignored=only", "--message-format=oneline"])
+            }
             Self::CargoTest => {
                 let mut command = cargo(TARGETS);
-                command.args(["--", "--list", "--format=terse", "needs_"]);
+                command.args(["--", "--list", "--format=terse", "--ignored"]);
                 command
             }
         };
         let names = stdout_of(&mut list)?;
-        Ok(names.lines().map(|line| line.trim_end_matches(": test").to_owned()).collect())
+        Ok(names.lines().map(test_name).collect())
     }
 
     /// The run itself: everything that matches a filter and lacks no tool.
@@ -54,6 +49,12 @@ impl Runner {
     }
 }
 
+/// Of `binary module::test` (nextest) or `module::test: test`, the path of the test.
+fn test_name(line: &str) -> String {
+    let line = line.trim_end_matches(": test");
+    line.rsplit(' ').next().unwrap_or(line).to_owned()
+}
+
 fn nextest(filters: &[String], missing: &Missing) -> Command {
     let mut command = cargo(["nextest", "run", "--workspace", "--run-ignored=all", "--no-fail-fast"]);
     // A filter may match only a doc test; `test` itself says when nothing matched at all.
@@ -61,8 +62,8 @@ fn nextest(filters: &[String], missing: &Missing) -> Command {
     if std::io::stderr().is_terminal() {
         command.arg("--color=always");
     }
-    if !missing.tools.is_empty() {
-        let lacking: Vec<String> = missing.tools.keys().map(|tool| format!("test(needs_{tool})")).collect();
+    if !missing.tests.is_empty() {
+        let lacking: Vec<String> = missing.tests.iter().map(|test| format!("test(={test})")).collect();
         command.arg(format!("--filterset=not ({})", lacking.join(" | ")));
     }
     command.args(filters);
@@ -72,8 +73,8 @@ fn nextest(filters: &[String], missing: &Missing) -> Command {
 fn cargo_test(filters: &[String], missing: &Missing) -> Command {
     let mut command = cargo(TARGETS);
     command.args(["--no-fail-fast", "--", "--include-ignored"]);
-    for tool in missing.tools.keys() {
-        command.args(["--skip".to_owned(), format!("needs_{tool}")]);
+    for test in &missing.tests {
+        command.args(["--skip", test]);
     }
     command.args(filters);
     command
@@ -94,26 +95,26 @@ mod tests {
         command.get_args().map(|arg| arg.to_string_lossy().into_owned()).collect()
     }
 
-    fn without_strace() -> Missing {
-        let mut missing = Missing::default();
-        missing.tools.insert("faketime".to_owned(), "no faketime".to_owned());
-        missing.tools.insert("strace".to_owned(), "no ptrace".to_owned());
-        missing
+    #[test]
+    fn both_runners_leave_out_what_lacks_its_tool_and_nothing_else() {
+        let tests = ["a::needs_faketime", "b::needs_strace"].map(str::to_owned).to_vec();
+        let (missing, filters) = (Missing { tests, ..Missing::default() }, ["keys".to_owned()]);
+        let nextest = args(&Runner::Nextest.run(&filters, &missing));
+        let filterset = "--filterset=not (test(=a::needs_faketime) | test(=b::needs_strace))";
+        assert!(nextest.iter().any(|arg| arg == filterset), "{nextest:?}");
+        assert!(nextest.iter().any(|arg| arg == "--run-ignored=all"), "{nextest:?}");
+        assert_eq!(nextest.last().unwrap(), "keys");
+        let plain = args(&Runner::CargoTest.run(&filters, &missing));
+        let after = plain.iter().position(|arg| arg == "--").unwrap();
+        let expected =
+            ["--include-ignored", "--skip", "a::needs_faketime", "--skip", "b::needs_strace", "keys"];
+        assert_eq!(plain[after + 1..], expected);
     }
 
     #[test]
-    fn both_runners_leave_out_what_lacks_its_tool_and_nothing_else() {
-        let filters = ["keys".to_owned()];
-        let nextest = args(&Runner::Nextest.run(&filters, &without_strace()));
-        assert!(nextest.contains(&"--filterset=not (test(needs_faketime) | test(needs_strace))".to_owned()));
-        assert!(nextest.contains(&"--run-ignored=all".to_owned()));
-        assert_eq!(nextest.last().unwrap(), "keys");
-        let plain = args(&Runner::CargoTest.run(&filters, &without_strace()));
-        let after = plain.iter().position(|arg| arg == "--").unwrap();
-        assert_eq!(
-            plain[after + 1..],
-            ["--include-ignored", "--skip", "needs_faketime", "--skip", "needs_strace", "keys"]
-        );
+    fn a_test_has_one_name_in_both_lists() {
+        assert_eq!(test_name("xtask::bin/xtask sim::needs_x"), "sim::needs_x");
+        assert_eq!(test_name("sim::needs_x: test"), "sim::needs_x");
     }
 
     #[test]

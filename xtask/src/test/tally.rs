@@ -34,13 +34,14 @@ pub(crate) struct Closing {
 }
 
 /// Finds the closing lines in what a runner printed.
+///
+/// Nextest shows what a failed test printed, and that has closing lines too: where nextest speaks, it alone counts.
 pub(crate) fn closing(text: &str) -> Closing {
     let mut closing = Closing::default();
     for line in text.lines().map(without_colour) {
         if let Some(tally) = nextest(&line) {
-            closing.tally += tally;
-            closing.summary = Some(line.trim().to_owned());
-        } else if let Some(tally) = libtest(&line) {
+            closing = Closing { tally, summary: Some(line.trim().to_owned()) };
+        } else if let (Some(tally), None) = (libtest(&line), &closing.summary) {
             closing.tally += tally;
         }
     }
@@ -55,7 +56,7 @@ fn nextest(line: &str) -> Option<Tally> {
 
 /// `test result: ok. 5 passed; 0 failed; 1 ignored; 0 measured; 2 filtered out; finished in 0.00s`.
 fn libtest(line: &str) -> Option<Tally> {
-    let (_, counts) = line.trim_start().strip_prefix("test result: ")?.split_once(". ")?;
+    let (_, counts) = line.strip_prefix("test result: ")?.split_once(". ")?;
     Some(count(counts, ';'))
 }
 
@@ -115,6 +116,15 @@ mod tests {
                     noise: 9 passed\n\
                     test result: FAILED. 1 passed; 2 failed; 0 ignored; 0 measured; 0 filtered out; finished in 0.01s\n";
         assert_eq!(closing(text), Closing { tally: tally(6, 2, 3), summary: None });
+    }
+
+    #[test]
+    fn what_a_failed_test_printed_does_not_count() {
+        let inner = "    test result: FAILED. 0 passed; 1 failed; 0 ignored; 0 measured; 9 filtered out; finished in 0s\n";
+        let outer = "     Summary [   0.089s] 2 tests run: 1 passed, 1 failed, 7 skipped\n";
+        let text = format!("{}{inner}{outer}{inner}{}", inner.trim_start(), inner.trim_start());
+        assert_eq!(closing(&text).tally, tally(1, 1, 7));
+        assert_eq!(closing(inner), Closing::default());
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Words, paths and names that have no place in the repository.
+//! Words and paths that have no place in the repository.
 
 use super::source::{line_at, words_in};
 use super::tree::{File, Tree};
@@ -9,12 +9,6 @@ pub(super) const UNFINISHED: Rule =
 
 pub(super) const ELSEWHERE: Rule =
     Rule { name: "elsewhere", check: elsewhere, broken: &[("docs/a.md", concat!("cd /ro", "ot/project\n"))] };
-
-pub(super) const NAMES: Rule =
-    Rule { name: "names", check: names, broken: &[("crates/a/src/utils.rs", "//! Things.\n")] };
-
-pub(super) const MODULE_DOCS: Rule =
-    Rule { name: "module-docs", check: module_docs, broken: &[("crates/a/src/b.rs", "use std::fmt;\n")] };
 
 /// Words in code, and what to write instead.
 const IN_CODE: &[(&str, &str)] = &[
@@ -94,30 +88,6 @@ fn elsewhere(tree: &Tree) -> Vec<Finding> {
     found
 }
 
-/// Names that say nothing about what is inside.
-const EMPTY_NAMES: [&str; 8] = ["util", "utils", "common", "helper", "helpers", "manager", "misc", "info"];
-
-fn names(tree: &Tree) -> Vec<Finding> {
-    let nothing_said = |part: &str| EMPTY_NAMES.contains(&part.trim_end_matches(".rs"));
-    tree.rust()
-        .filter(|(file, _)| file.path.split('/').any(nothing_said))
-        .map(|(file, _)| Finding::new(&file.path, 0, "says nothing; name it for what it does"))
-        .collect()
-}
-
-fn module_docs(tree: &Tree) -> Vec<Finding> {
-    let undocumented = |text: &str| {
-        let first = text.lines().find(|line| !line.trim().is_empty() && !line.starts_with("#!["));
-        !first.is_some_and(|line| line.starts_with("//!"))
-    };
-    tree.rust()
-        .filter(|(file, _)| file.path.contains("/src/") && undocumented(&file.text))
-        .map(|(file, _)| {
-            Finding::new(&file.path, 1, "start it with `//!` and one sentence on what it is for")
-        })
-        .collect()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -162,20 +132,5 @@ mod tests {
                 "{host}"
             );
         }
-    }
-
-    #[test]
-    fn empty_names_are_found_as_files_and_as_directories() {
-        for path in ["src/utils.rs", "src/helpers/mod.rs", "crates/common/src/lib.rs"] {
-            assert_eq!(names(&Tree::of(&[(path, "//! X.")])).len(), 1, "{path}");
-        }
-        assert_eq!(names(&Tree::of(&[("src/information.rs", "//! X.")])), []);
-    }
-
-    #[test]
-    fn a_module_says_what_it_is_for() {
-        let found = |text| module_docs(&Tree::of(&[("crates/a/src/b.rs", text)])).len();
-        assert_eq!([found("//! For x.\n"), found("#![no_std]\n\n//! For x.\n")], [0, 0]);
-        assert_eq!([found(""), found("// For x.\n"), found("use x;\n//! For x.\n")], [1, 1, 1]);
     }
 }

@@ -8,6 +8,7 @@ mod bans;
 mod changelog;
 mod errors;
 mod ignored;
+mod layout;
 mod links;
 mod manifests;
 mod purity;
@@ -57,7 +58,7 @@ const RULES: &[Rule] = &[
     purity::RULE,
     bans::UNFINISHED,
     bans::ELSEWHERE,
-    bans::NAMES,
+    layout::NAMES,
     reach::RULE,
     errors::RULE,
     links::RULE,
@@ -66,7 +67,8 @@ const RULES: &[Rule] = &[
     manifests::LOCK,
     changelog::RULE,
     ignored::RULE,
-    bans::MODULE_DOCS,
+    layout::MODULE_DOCS,
+    layout::EXAMPLES,
 ];
 
 pub(crate) fn command(args: &[String]) -> Result<(), String> {
