@@ -6,3 +6,4 @@
 pub mod chance;
 pub mod clock;
 pub mod conformance;
+pub mod worker;

@@ -1,4 +1,6 @@
 //! The proof, run on every store this build has.
 
 mod conformance;
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod processes;
 mod subjects;
