@@ -1,6 +1,6 @@
 //! What the stores of this crate promise beyond the conformance suite, and the suite itself, on each of them.
 
-#![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
+#![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 mod file;
 mod open;

@@ -9,7 +9,7 @@ use onlyonce_testkit::conformance::Subject;
 use tempfile::TempDir;
 
 /// An empty store of the suite's, on a clock that stands still.
-fn subject() -> Subject {
+fn empty_store() -> Subject {
     let place = TempDir::new().unwrap();
     let clock = ManualClock::new();
     let path = place.path().join("store");
@@ -26,4 +26,4 @@ fn subject() -> Subject {
     Subject::new(open().unwrap(), clock, "t").reopened_by(Arc::new(reopen)).alone().keeping(place)
 }
 
-onlyonce_testkit::conformance!(durable conformance, subject());
+onlyonce_testkit::conformance!(durable conformance, empty_store());
