@@ -6,4 +6,5 @@
 pub mod chance;
 pub mod clock;
 pub mod conformance;
+pub mod faults;
 pub mod worker;

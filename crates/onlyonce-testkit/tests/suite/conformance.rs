@@ -9,3 +9,4 @@ conformance!(memory_in_real_time, subjects::memory_in_real_time());
 conformance!(shared, subjects::shared());
 conformance!(prefixed, subjects::prefixed());
 conformance!(observed, subjects::observed());
+conformance!(faultless, subjects::faultless());

@@ -1,6 +1,7 @@
 //! The proof, run on every store this build has.
 
 mod conformance;
+mod faults;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
 mod subjects;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use onlyonce::store::{MemoryStore, Observed, Observer, Operation, Prefixed, Store};
 use onlyonce_testkit::clock::ManualClock;
 use onlyonce_testkit::conformance::{RealTime, Subject};
+use onlyonce_testkit::faults::FaultyStore;
 
 fn memory_store() -> (MemoryStore, ManualClock) {
     let clock = ManualClock::new();
@@ -42,4 +43,9 @@ pub(crate) fn observed() -> Subject {
     }
     let (store, clock) = memory_store();
     Subject::new(Observed::new(store, Arc::new(clock.clone()), Arc::new(Nobody)), clock, "t").alone()
+}
+
+pub(crate) fn faultless() -> Subject {
+    let (store, clock) = memory_store();
+    Subject::new(FaultyStore::new(store, Arc::new(clock.clone())), clock, "t").alone()
 }
