@@ -46,6 +46,11 @@ fn say(line: &str) {
     let _ = writeln!(out, "{line}").and_then(|()| out.flush());
 }
 
+/// As `eprintln!`, which would panic where a test lets every write fail.
+fn complain(message: &str) {
+    let _ = writeln!(std::io::stderr(), "{message}");
+}
+
 async fn work(orders: &Orders, sink: &Sink, lease: &Lease) -> Result<String, Error> {
     say(&format!("claimed {} {}", lease.key().id(), lease.fence()));
     if orders.gate {
@@ -79,14 +84,14 @@ fn main() -> ExitCode {
     let orders = match Orders::parse(std::env::args().skip(1)) {
         Ok(orders) => orders,
         Err(message) => {
-            eprintln!("{message}");
+            complain(&message);
             return ExitCode::from(64);
         }
     };
     let store = match onlyonce_stores::open(&orders.store) {
         Ok(store) => store,
         Err(error) => {
-            eprintln!("{error}");
+            complain(&error.to_string());
             return ExitCode::from(error.exit_code());
         }
     };

@@ -4,4 +4,6 @@ mod conformance;
 mod faults;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod strace;
 mod subjects;

@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Lines, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::path::Path;
+use std::process::{Child, ChildStdin, ChildStdout, Command, ExitStatus, Stdio};
 
 use onlyonce::chance::Chance;
 use onlyonce_testkit::chance::SeededChance;
@@ -46,11 +47,25 @@ impl Place {
         Worker::start(Command::new(env!("CARGO_BIN_EXE_onlyonce-worker")).args(self.words(more)))
     }
 
-    pub(crate) fn sink(&self) -> Sink {
+    pub(crate) fn path(&self) -> &Path {
+        self.dir.path()
+    }
+
+    /// The value of every effect in a keyed sink.
+    pub(crate) fn keyed_effects(&self) -> Vec<String> {
+        let files = std::fs::read_dir(self.dir.path().join("sink")).unwrap().map(Result::unwrap);
+        let effects = files.filter(|file| {
+            let name = file.file_name().into_string().unwrap();
+            name.starts_with("once_") && !name.contains('.')
+        });
+        effects.map(|file| std::fs::read_to_string(file.path()).unwrap()).collect()
+    }
+
+    fn sink(&self) -> Sink {
         Sink::new(&self.dir.path().join("sink"), self.keyed)
     }
 
-    pub(crate) fn effects_per_key(&self) -> BTreeMap<String, usize> {
+    fn effects_per_key(&self) -> BTreeMap<String, usize> {
         let mut counts = BTreeMap::new();
         for (id, _) in self.sink().effects().unwrap() {
             *counts.entry(id).or_default() += 1;
@@ -78,7 +93,7 @@ impl Worker {
     }
 
     /// The next line, or `None` when the worker is gone.
-    pub(crate) fn line(&mut self) -> Option<String> {
+    fn line(&mut self) -> Option<String> {
         self.lines.next().map(Result::unwrap)
     }
 
@@ -96,10 +111,14 @@ impl Worker {
     }
 
     /// Everything it still says; then it is gone.
-    pub(crate) fn rest(mut self) -> Vec<String> {
+    pub(crate) fn rest(self) -> Vec<String> {
+        self.rest_and_status().0
+    }
+
+    /// The same, and how it ended.
+    pub(crate) fn rest_and_status(mut self) -> (Vec<String>, ExitStatus) {
         let lines = self.lines.by_ref().map(Result::unwrap).collect();
-        self.child.wait().unwrap();
-        lines
+        (lines, self.child.wait().unwrap())
     }
 
     fn kill(mut self) -> Vec<String> {
@@ -110,30 +129,28 @@ impl Worker {
 
 /// Every value any worker reported, per key.
 #[derive(Default)]
-pub(crate) struct Reported {
+struct Reported {
     values: BTreeMap<String, Vec<String>>,
-    pub(crate) parked: usize,
-    pub(crate) takeovers: usize,
+    parked: usize,
 }
 
 impl Reported {
-    pub(crate) fn add(&mut self, lines: &[String]) {
+    fn add(&mut self, lines: &[String]) {
         for line in lines {
             let words: Vec<&str> = line.split(' ').collect();
             match words[..] {
                 ["ran" | "replayed", id, value] => {
-                    self.values.entry(id.into()).or_default().push(value.into())
+                    self.values.entry(id.into()).or_default().push(value.into());
                 }
                 ["parked", _] => self.parked += 1,
-                ["claimed", _, _] => self.takeovers += 1,
-                ["effect" | "lease_lost", _] | ["end"] => {}
+                ["claimed", _, _] | ["effect" | "lease_lost", _] | ["end"] => {}
                 _ => panic!("a worker said {line:?}"),
             }
         }
     }
 
     /// One outcome: whoever was told a value for a key was told the same.
-    pub(crate) fn check_one_outcome(&self) {
+    fn check_one_outcome(&self) {
         for (id, values) in &self.values {
             assert!(values.iter().all(|v| *v == values[0]), "{id} had several outcomes: {values:?}");
         }
