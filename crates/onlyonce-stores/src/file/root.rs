@@ -130,6 +130,10 @@ fn make_all(path: &Path) -> Result<(), Trouble> {
     if path.is_dir() {
         return Ok(());
     }
+    if path.exists() {
+        let message = format!("{} is a file, and a store is a directory; name another", path.display());
+        return Err(Trouble::new(Misconfigured, message));
+    }
     make_all(parent(path))?;
     let made = match DirBuilder::new().mode(0o700).create(path) {
         Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
