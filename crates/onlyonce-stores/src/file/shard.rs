@@ -79,7 +79,7 @@ impl<'a> ShardDir<'a> {
 
     /// What is kept under this key, expired or not.
     pub(super) fn read(&self, name: &Name, key: &Key) -> Result<Option<Kept>, Trouble> {
-        let kept = self.read_named(name)?;
+        let kept = self.read_file(name.as_str())?;
         match kept.as_ref().and_then(Kept::record) {
             Some(record) if record.key != *key => Err(self.stranger(name)),
             _ => Ok(kept),

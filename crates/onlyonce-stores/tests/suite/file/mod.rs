@@ -1,5 +1,6 @@
 //! The file store: the conformance suite, and what only a store made of files has to promise.
 
+mod crash;
 mod damage;
 mod names;
 mod opening;
