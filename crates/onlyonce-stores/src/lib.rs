@@ -3,5 +3,9 @@
 #[cfg(all(feature = "file", unix))]
 pub mod file;
 pub mod open;
+#[cfg(feature = "sqlite")]
+pub mod sqlite;
 
 pub use open::{default_url, open, open_with};
+#[cfg(feature = "sqlite")]
+pub use sqlite::{SqliteOptions, SqliteStore};

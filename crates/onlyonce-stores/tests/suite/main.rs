@@ -4,3 +4,4 @@
 
 mod file;
 mod open;
+mod sqlite;
