@@ -13,6 +13,7 @@ mod observed;
 mod prefixed;
 
 use std::fmt::Debug;
+use std::sync::Arc;
 
 use async_trait::async_trait;
 
@@ -26,6 +27,7 @@ pub use observed::{Observed, Observer, Operation};
 pub use prefixed::Prefixed;
 
 use crate::key::Key;
+use crate::time::BoxFuture;
 
 /// A place that remembers entries.
 ///
@@ -192,30 +194,48 @@ pub fn check_body_sizes(writes: &[Write], max_body: usize) -> Result<(), StoreEr
     Ok(())
 }
 
-/// A shared store is a store.
-#[async_trait]
-impl<S: Store + ?Sized> Store for std::sync::Arc<S> {
-    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>, StoreError> {
-        (**self).read(keys).await
+/// A shared store is a store; it hands on the inner one's futures, so that sharing costs nothing.
+impl<S: Store + ?Sized> Store for Arc<S> {
+    fn read<'a, 'b, 'f>(&'a self, keys: &'b [Key]) -> Answer<'f, Vec<Option<Entry>>>
+    where
+        'a: 'f,
+        'b: 'f,
+    {
+        (**self).read(keys)
     }
 
-    async fn commit(&self, writes: Vec<Write>) -> Result<Commit, StoreError> {
-        (**self).commit(writes).await
+    fn commit<'a, 'f>(&'a self, writes: Vec<Write>) -> Answer<'f, Commit>
+    where
+        'a: 'f,
+    {
+        (**self).commit(writes)
     }
 
-    async fn take_due(&self, take: TakeDue) -> Result<Vec<Entry>, StoreError> {
-        (**self).take_due(take).await
+    fn take_due<'a, 'f>(&'a self, take: TakeDue) -> Answer<'f, Vec<Entry>>
+    where
+        'a: 'f,
+    {
+        (**self).take_due(take)
     }
 
-    async fn scan(&self, scan: Scan) -> Result<Page, StoreError> {
-        (**self).scan(scan).await
+    fn scan<'a, 'f>(&'a self, scan: Scan) -> Answer<'f, Page>
+    where
+        'a: 'f,
+    {
+        (**self).scan(scan)
     }
 
-    async fn changed(&self, key: &Key, seen: Version) {
-        (**self).changed(key, seen).await;
+    fn changed<'a, 'b, 'f>(&'a self, key: &'b Key, seen: Version) -> BoxFuture<'f, ()>
+    where
+        'a: 'f,
+        'b: 'f,
+    {
+        (**self).changed(key, seen)
     }
 
     fn facts(&self) -> StoreFacts {
         (**self).facts()
     }
 }
+
+type Answer<'f, T> = BoxFuture<'f, Result<T, StoreError>>;
