@@ -45,7 +45,8 @@ use super::trouble::Trouble;
 ///     expect: Expect::Absent,
 ///     draft: Draft { header, body: "null".into() },
 /// };
-/// match store.within(&tx)?.commit(&[done])? {
+/// let answer = store.within(&tx)?.commit(&[done])?;
+/// match answer {
 ///     Commit::Stored(_) => tx.commit()?,
 ///     Commit::Conflict(_) => tx.rollback()?, // somebody was first: no second order
 /// }
