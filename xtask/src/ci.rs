@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::proc::{cargo, has_cargo, run, timed};
+use crate::proc::{cargo, has_cargo, run, succeeds_quietly, timed};
 use crate::{test, tidy};
 
 pub(crate) const HELP: &str = "\
@@ -37,8 +37,14 @@ struct Line {
 
 type Step = (&'static str, fn() -> End);
 
-const STEPS: &[Step] =
-    &[("format", format), ("lints", lints), ("tidy", tidy), ("dependencies", dependencies), ("docs", docs)];
+const STEPS: &[Step] = &[
+    ("format", format),
+    ("lints", lints),
+    ("tidy", tidy),
+    ("dependencies", dependencies),
+    ("advisories", advisories),
+    ("docs", docs),
+];
 
 pub(crate) fn command(args: &[String]) -> Result<(), String> {
     if let Some(arg) = args.first() {
@@ -93,11 +99,24 @@ fn tidy() -> End {
         .into()
 }
 
+const NO_DENY: End = End::NotRun("cargo-deny is not installed: cargo install --locked cargo-deny");
+
 fn dependencies() -> End {
     if !has_cargo("deny") {
-        return End::NotRun("cargo-deny is not installed: cargo install --locked cargo-deny");
+        return NO_DENY;
     }
-    run(&mut cargo(["deny", "--all-features", "check"])).into()
+    run(&mut cargo(["deny", "--all-features", "check", "bans", "licenses", "sources"])).into()
+}
+
+/// Apart from the dependencies, because the list of advisories has to be fetched.
+fn advisories() -> End {
+    if !has_cargo("deny") {
+        return NO_DENY;
+    }
+    if !succeeds_quietly(&mut cargo(["deny", "fetch", "db"])) {
+        return End::NotRun("the list of advisories cannot be fetched from here");
+    }
+    run(&mut cargo(["deny", "--all-features", "check", "advisories"])).into()
 }
 
 fn docs() -> End {

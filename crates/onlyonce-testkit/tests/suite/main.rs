@@ -1,6 +1,8 @@
 //! The proof, run on every store this build has.
 
 mod conformance;
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod error_pages;
 mod faults;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
