@@ -1,6 +1,7 @@
 //! The SQLite store: the conformance suite, and what only SQLite has to promise.
 
 mod crashes;
+mod disk;
 mod full;
 mod groups;
 mod opening;
