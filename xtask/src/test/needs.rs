@@ -25,6 +25,7 @@ pub(crate) const TOOLS: &[Tool] = &[
         probe: &["python3", "-c", "import json, hashlib"],
         missing: "no python3; install the package python3",
     },
+    Tool { name: "node", probe: &["node", "--eval", "0"], missing: "no node; install the package nodejs" },
     Tool {
         name: "strace",
         // A container may hold strace and forbid ptrace, so it has to trace something.

@@ -83,7 +83,7 @@ impl<'f> CallKey<'f> {
     pub fn key(mut self) -> Result<Key, Error> {
         self.writer
             .close_object(&self.arguments)
-            .map_err(|fault| Error::BadInput { reason: fault.reason().to_owned() })?;
+            .map_err(|fault| Error::BadInput { reason: fault.wrong().reason().to_owned() })?;
         let arguments = Fingerprint::of_bytes(&self.writer.out);
         self.writer.give_back();
         key_with(self.function, arguments)

@@ -5,6 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 use std::str::FromStr;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::thread;
 
 use sha2::{Digest, Sha256};
 
@@ -14,6 +16,10 @@ use crate::error::Error;
 
 /// Large enough that asking costs nothing, small enough to stay in the cache between reading and hashing.
 const BUFFER: usize = 128 * 1024;
+/// How many of them are under way between the thread that reads and the one that hashes.
+const BUFFERS: usize = 4;
+/// Starting a thread pays from here on.
+const READ_AHEAD_FROM: u64 = 4 * 1024 * 1024;
 
 /// What a content is known by, whatever it is called: `sha256:<64 hex>`.
 ///
@@ -44,11 +50,9 @@ impl ContentId {
         let mut hasher = ContentHasher::new();
         let mut buffer = vec![0; BUFFER];
         loop {
-            match reader.read(&mut buffer) {
-                Ok(0) => return Ok(hasher.finish()),
-                Ok(length) => hasher.update(&buffer[..length]),
-                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-                Err(error) => return Err(error),
+            match read(&mut reader, &mut buffer)? {
+                0 => return Ok(hasher.finish()),
+                length => hasher.update(&buffer[..length]),
             }
         }
     }
@@ -59,9 +63,10 @@ impl ContentId {
     /// `file`: it cannot be read.
     pub fn of_file(path: impl AsRef<Path>) -> Result<Self, Error> {
         let path = path.as_ref();
-        File::open(path)
-            .and_then(Self::of_reader)
-            .map_err(|source| Error::File { path: path.display().to_string(), source })
+        let hashed = File::open(path).and_then(|file| {
+            if file.metadata()?.len() < READ_AHEAD_FROM { Self::of_reader(file) } else { hash_behind(&file) }
+        });
+        hashed.map_err(|source| Error::File { path: path.display().to_string(), source })
     }
 
     /// The key of this content for one consumer.
@@ -75,6 +80,48 @@ impl ContentId {
     /// The hash itself.
     pub const fn fingerprint(self) -> Fingerprint {
         self.0
+    }
+}
+
+fn read(reader: &mut impl Read, buffer: &mut [u8]) -> io::Result<usize> {
+    loop {
+        match reader.read(buffer) {
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            answer => return answer,
+        }
+    }
+}
+
+/// Hashes behind a second thread that reads, so that of the two only the slower one takes time.
+fn hash_behind(file: &File) -> io::Result<ContentId> {
+    let (full, filled) = sync_channel(BUFFERS);
+    let (emptied, empty) = sync_channel(BUFFERS);
+    // Moved in, so that each side's end is gone when it is done, and the other one does not wait for it.
+    thread::scope(move |scope| {
+        let reading = thread::Builder::new().spawn_scoped(scope, move || read_ahead(file, &empty, &full));
+        if reading.is_err() {
+            return ContentId::of_reader(file);
+        }
+        for _ in 0..BUFFERS {
+            let _ = emptied.send(vec![0; BUFFER]);
+        }
+        let mut hasher = ContentHasher::new();
+        for (buffer, length) in filled {
+            hasher.update(&buffer[..length?]);
+            let _ = emptied.send(buffer);
+        }
+        Ok(hasher.finish())
+    })
+}
+
+type Piece = (Vec<u8>, io::Result<usize>);
+
+fn read_ahead(mut file: &File, empty: &Receiver<Vec<u8>>, full: &SyncSender<Piece>) {
+    for mut buffer in empty {
+        let length = read(&mut file, &mut buffer);
+        if matches!(length, Ok(0)) || full.send((buffer, length)).is_err() {
+            return;
+        }
     }
 }
 
@@ -132,5 +179,26 @@ impl Write for ContentHasher {
 
     fn flush(&mut self) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reading_ahead_gives_the_same_id() {
+        let file = tempfile::tempfile().unwrap();
+        file.set_len(READ_AHEAD_FROM + 12_345).unwrap();
+        let zeros = io::repeat(0).take(READ_AHEAD_FROM + 12_345);
+        assert_eq!(hash_behind(&file).unwrap(), ContentId::of_reader(zeros).unwrap());
+    }
+
+    #[test]
+    fn an_error_while_reading_ahead_ends_both_sides() {
+        let directory = tempfile::tempdir().unwrap();
+        let write_only = File::create(directory.path().join("w")).unwrap();
+        write_only.set_len(READ_AHEAD_FROM).unwrap();
+        assert!(hash_behind(&write_only).is_err());
     }
 }

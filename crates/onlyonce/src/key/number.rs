@@ -1,6 +1,6 @@
 //! Numbers: the one way to write each.
 
-use super::cursor::{Cursor, Flaw};
+use super::cursor::{Cursor, Flaw, Wrong};
 use super::form::Form;
 
 /// The most digits of which every number is a double of its own, and its own shortest decimal.
@@ -8,51 +8,65 @@ const SAFE_DIGITS: usize = 15;
 /// The most digits an integer has before ECMAScript turns to an exponent.
 const PLAIN_DIGITS: usize = 21;
 
-/// Why a literal has no canonical form.
-pub(super) type Refusal = &'static str;
+/// How a number is spelt.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Spelling {
+    Integer,
+    Fraction,
+    Exponent,
+}
 
 /// Copies the number that begins here.
 pub(super) fn copy_number(from: &mut Cursor<'_>, out: &mut Vec<u8>, form: Form) -> Result<(), Flaw> {
-    let start = from.at;
-    let write = if pass_number(from)? { write_integer } else { write_decimal };
-    write(out, from.since(start), form).map_err(|reason| Flaw { reason, at: start })
+    let start = from.at();
+    let spelling = pass_number(from)?;
+    let literal = from.since(start);
+    let written = match spelling {
+        Spelling::Integer => write_integer(out, literal, form),
+        Spelling::Fraction if is_shortest(literal, form) => {
+            out.extend_from_slice(literal.as_bytes());
+            return Ok(());
+        }
+        Spelling::Fraction | Spelling::Exponent => write_decimal(out, literal, form),
+    };
+    written.map_err(|wrong| Flaw { wrong, at: start })
 }
 
-/// Steps over a number; says whether it is an integer, with neither fraction nor exponent.
-fn pass_number(from: &mut Cursor<'_>) -> Result<bool, Flaw> {
+/// Steps over a number.
+fn pass_number(from: &mut Cursor<'_>) -> Result<Spelling, Flaw> {
+    let mut spelling = Spelling::Integer;
     from.take(b'-');
-    if from.take(b'0') {
-        if let Some(b'0'..=b'9') = from.peek() {
-            return from.flaw("a number does not begin with a needless zero");
-        }
-    } else {
+    if !from.take(b'0') {
+        pass_digits(from)?;
+    } else if let Some(b'0'..=b'9') = from.peek() {
+        return from.flaw(Wrong::NeedlessZero);
+    }
+    if from.take(b'.') {
+        spelling = Spelling::Fraction;
         pass_digits(from)?;
     }
-    let has_fraction = from.take(b'.');
-    if has_fraction {
-        pass_digits(from)?;
-    }
-    let has_exponent = from.take(b'e') || from.take(b'E');
-    if has_exponent {
+    if from.take(b'e') || from.take(b'E') {
+        spelling = Spelling::Exponent;
         let _ = from.take(b'+') || from.take(b'-');
         pass_digits(from)?;
     }
-    Ok(!has_fraction && !has_exponent)
+    Ok(spelling)
 }
 
 fn pass_digits(from: &mut Cursor<'_>) -> Result<(), Flaw> {
-    match from.rest().iter().take_while(|byte| byte.is_ascii_digit()).count() {
-        0 if from.peek() == Some(b'I') => from.flaw("NaN and infinities are not JSON"),
-        0 => from.flaw("a digit is missing"),
-        count => {
-            from.at += count;
-            Ok(())
-        }
+    match from.peek() {
+        Some(b'0'..=b'9') => {}
+        Some(b'I' | b'N') => return from.flaw(Wrong::NotFinite),
+        _ => return from.flaw(Wrong::NoDigit),
     }
+    while let [b'0'..=b'9', rest @ ..] = from.rest {
+        from.rest = rest;
+    }
+    Ok(())
 }
 
 /// Appends an integer literal: an optional minus, then digits.
-pub(super) fn write_integer(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Refusal> {
+pub(super) fn write_integer(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Wrong> {
     let digits = literal.strip_prefix('-').unwrap_or(literal);
     let kept = match form {
         _ if digits == "0" => digits,
@@ -69,7 +83,7 @@ pub(super) fn write_integer(out: &mut Vec<u8>, literal: &str, form: Form) -> Res
 ///
 /// Where the double of this value has the same digits, the integer is written like that double, so `1e21` and its
 /// 22 digits are one number.
-fn write_long_integer(out: &mut Vec<u8>, literal: &str, digits: usize, form: Form) -> Result<(), Refusal> {
+fn write_long_integer(out: &mut Vec<u8>, literal: &str, digits: usize, form: Form) -> Result<(), Wrong> {
     let double: f64 = literal.parse().unwrap_or(f64::INFINITY);
     let mut buffer = ryu_js::Buffer::new();
     let shortest = buffer.format(double);
@@ -85,17 +99,27 @@ fn write_long_integer(out: &mut Vec<u8>, literal: &str, digits: usize, form: For
         _ if is_same => out.extend_from_slice(shortest.as_bytes()),
         Form::Exact | Form::Python => out.extend_from_slice(literal.as_bytes()),
         Form::Jcs => {
-            return Err("an integer whose digits RFC 8785 would change (the form `exact` keeps them)");
+            return Err(Wrong::DigitsChange);
         }
     }
     Ok(())
 }
 
+/// Whether a literal with a fraction and no exponent is the shortest of its double already.
+///
+/// No two decimals of so few digits are the same double, so it is, unless it ends with a needless zero or is
+/// so small that its form gives it an exponent.
+fn is_shortest(literal: &str, form: Form) -> bool {
+    let unsigned = literal.strip_prefix('-').unwrap_or(literal);
+    let tiny = if form == Form::Python { "0.0000" } else { "0.000000" };
+    unsigned.len() <= SAFE_DIGITS + 1 && !unsigned.ends_with('0') && !unsigned.starts_with(tiny)
+}
+
 /// Appends a literal that has a fraction or an exponent.
-fn write_decimal(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Refusal> {
-    let double: f64 = literal.parse().map_err(|_| "not a number")?;
+fn write_decimal(out: &mut Vec<u8>, literal: &str, form: Form) -> Result<(), Wrong> {
+    let double: f64 = literal.parse().map_err(|_| Wrong::NoDigit)?;
     if double.is_infinite() {
-        return Err("a number larger than any double");
+        return Err(Wrong::TooLarge);
     }
     write_double(out, double, form);
     Ok(())
@@ -152,14 +176,9 @@ fn write_exponent(out: &mut Vec<u8>, mantissa: &str, exponent: i32) {
 mod tests {
     use super::*;
 
-    fn written(literal: &str, form: Form) -> Result<String, Refusal> {
+    fn written(literal: &str, form: Form) -> Result<String, Flaw> {
         let mut out = Vec::new();
-        let is_integer = !literal.contains(['.', 'e', 'E']);
-        if is_integer {
-            write_integer(&mut out, literal, form)?;
-        } else {
-            write_decimal(&mut out, literal, form)?;
-        }
+        copy_number(&mut Cursor::new(literal.as_bytes())?, &mut out, form)?;
         Ok(String::from_utf8(out).unwrap())
     }
 
@@ -196,6 +215,10 @@ mod tests {
             ("0.0001", "0.0001", "0.0001", "0.0001"),
             ("0.00001", "0.00001", "0.00001", "1e-05"),
             ("0.000001", "0.000001", "0.000001", "1e-06"),
+            ("-0.000123", "-0.000123", "-0.000123", "-0.000123"),
+            ("0.000099", "0.000099", "0.000099", "9.9e-05"),
+            ("0.1234567890123456", "0.1234567890123456", "0.1234567890123456", "0.1234567890123456"),
+            ("0.12345678901234567", "0.12345678901234566", "0.12345678901234566", "0.12345678901234566"),
             ("0.0000001", "1e-7", "1e-7", "1e-07"),
             ("1e-400", "0", "0", "0.0"),
             ("5e-324", "5e-324", "5e-324", "5e-324"),

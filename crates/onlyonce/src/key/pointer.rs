@@ -130,19 +130,55 @@ impl Filter {
     }
 }
 
-/// What the pointers say about one place in the document.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Place {
-    /// Selected, or within what is selected.
-    pub(super) whole: bool,
-    /// Left out in the end, whatever is selected.
-    pub(super) excluded: bool,
-    /// The nodes reached here, within [`Walk::reached`].
-    first: usize,
-    end: usize,
+/// Says at every place of a document whether it counts.
+pub(super) trait Guide {
+    /// What is known about one place.
+    type Place: Place;
+
+    fn root(&mut self) -> Self::Place;
+    /// Steps into a member, by its name as it is written, quotes and all.
+    fn member(&mut self, around: Self::Place, written: &[u8]) -> Self::Place;
+    /// Steps into an element.
+    fn element(&mut self, around: Self::Place, index: usize) -> Self::Place;
+    /// Steps back out.
+    fn leave(&mut self, place: Self::Place);
 }
 
-/// A walk through a document, along all pointers at once.
+/// What is known about one place of a document.
+pub(super) trait Place: Copy {
+    /// Selected, or within what is selected.
+    fn is_selected(self) -> bool;
+    /// Left out in the end, whatever is selected.
+    fn is_excluded(self) -> bool;
+}
+
+/// The guide where there is no pointer: everything counts.
+#[derive(Debug)]
+pub(super) struct Everything;
+
+impl Guide for Everything {
+    type Place = ();
+
+    fn root(&mut self) {}
+
+    fn member(&mut self, (): (), _written: &[u8]) {}
+
+    fn element(&mut self, (): (), _index: usize) {}
+
+    fn leave(&mut self, (): ()) {}
+}
+
+impl Place for () {
+    fn is_selected(self) -> bool {
+        true
+    }
+
+    fn is_excluded(self) -> bool {
+        false
+    }
+}
+
+/// The guide that walks along all pointers at once.
 #[derive(Debug)]
 pub(super) struct Walk<'f> {
     filter: &'f Filter,
@@ -150,31 +186,24 @@ pub(super) struct Walk<'f> {
     reached: Vec<usize>,
 }
 
+/// A place on the walk.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Stop {
+    selected: bool,
+    excluded: bool,
+    /// The nodes reached here, within [`Walk::reached`].
+    first: usize,
+    end: usize,
+}
+
 impl<'f> Walk<'f> {
     pub(super) fn new(filter: &'f Filter) -> Self {
         Self { filter, reached: Vec::new() }
     }
 
-    pub(super) fn root(&mut self) -> Place {
-        if !self.filter.is_empty() {
-            self.reached.push(0);
-        }
-        self.arrive(!self.filter.selects, 0)
-    }
-
-    /// Steps into a member by its written name.
-    pub(super) fn member(&mut self, around: Place, written: &[u8]) -> Place {
-        self.step(around, |node| node.members.get(written))
-    }
-
-    /// Steps into an element by its index.
-    pub(super) fn element(&mut self, around: Place, index: usize) -> Place {
-        self.step(around, |node| node.elements.get(&index))
-    }
-
-    fn step(&mut self, around: Place, named: impl Fn(&Node) -> Option<&usize>) -> Place {
+    fn step(&mut self, around: Stop, named: impl Fn(&Node) -> Option<&usize>) -> Stop {
         if around.first == around.end {
-            return Place { excluded: false, ..around };
+            return Stop { excluded: false, ..around };
         }
         let first = self.reached.len();
         for i in around.first..around.end {
@@ -182,20 +211,46 @@ impl<'f> Walk<'f> {
             self.reached.extend(node.every);
             self.reached.extend(named(node));
         }
-        self.arrive(around.whole, first)
+        self.stop(around.selected, first)
     }
 
-    fn arrive(&self, within_selected: bool, first: usize) -> Place {
-        let mut place = Place { whole: within_selected, excluded: false, first, end: self.reached.len() };
+    fn stop(&self, within_selected: bool, first: usize) -> Stop {
+        let mut stop = Stop { selected: within_selected, excluded: false, first, end: self.reached.len() };
         for node in &self.reached[first..] {
-            place.whole |= self.filter.nodes[*node].selected;
-            place.excluded |= self.filter.nodes[*node].excluded;
+            stop.selected |= self.filter.nodes[*node].selected;
+            stop.excluded |= self.filter.nodes[*node].excluded;
         }
-        place
+        stop
+    }
+}
+
+impl Guide for Walk<'_> {
+    type Place = Stop;
+
+    fn root(&mut self) -> Stop {
+        self.reached.push(0);
+        self.stop(!self.filter.selects, 0)
     }
 
-    /// Steps back out of a place.
-    pub(super) fn leave(&mut self, place: Place) {
-        self.reached.truncate(place.first);
+    fn member(&mut self, around: Stop, written: &[u8]) -> Stop {
+        self.step(around, |node| node.members.get(written))
+    }
+
+    fn element(&mut self, around: Stop, index: usize) -> Stop {
+        self.step(around, |node| node.elements.get(&index))
+    }
+
+    fn leave(&mut self, stop: Stop) {
+        self.reached.truncate(stop.first);
+    }
+}
+
+impl Place for Stop {
+    fn is_selected(self) -> bool {
+        self.selected
+    }
+
+    fn is_excluded(self) -> bool {
+        self.excluded
     }
 }

@@ -50,7 +50,7 @@ impl serde::ser::Error for Refused {
 
 impl From<Fault> for Refused {
     fn from(fault: Fault) -> Self {
-        Self(fault.reason().to_owned())
+        Self(fault.wrong().reason().to_owned())
     }
 }
 
@@ -82,7 +82,7 @@ pub(super) enum Fields<'w> {
 
 impl Writer {
     fn number(&mut self, number: impl itoa::Integer) -> Written {
-        self.integer(itoa::Buffer::new().format(number)).map_err(|refusal| Refused(refusal.to_owned()))
+        self.integer(itoa::Buffer::new().format(number)).map_err(|wrong| Refused(wrong.reason().to_owned()))
     }
 
     fn member<T: Serialize + ?Sized>(&mut self, object: &mut Object, name: &str, value: &T) -> Written {

@@ -74,7 +74,7 @@ impl Serializer for Texts<'_> {
         match self.role {
             Role::Name => Ok(self.writer.string(value)),
             Role::Json => write_document(self.writer, value.as_bytes(), &Filter::default()).map_err(|flaw| {
-                Refused(format!("a raw JSON value: {} at its byte {}", flaw.reason, flaw.at))
+                Refused(format!("a raw JSON value: {} at its byte {}", flaw.wrong.reason(), flaw.at))
             }),
         }
     }

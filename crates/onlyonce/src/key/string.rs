@@ -1,17 +1,15 @@
 //! Copies a JSON string, in the one way its form writes it.
 
-use super::cursor::{Cursor, Flaw};
+use super::cursor::{Cursor, Flaw, Wrong};
 use super::form::Form;
 use super::scan::plain_run;
 use super::text::write_char;
 
-/// Copies the string that begins here; says whether what was written may hold an escape.
+/// Copies the string whose opening quote is next; says whether what was written may hold an escape.
 pub(super) fn copy_string(from: &mut Cursor<'_>, out: &mut Vec<u8>, form: Form) -> Result<bool, Flaw> {
-    let rest = from.rest();
-    let end = 1 + plain_run(&rest[1..], form.is_ascii());
-    if rest.get(end) == Some(&b'"') {
-        out.extend_from_slice(&rest[..=end]);
-        from.at += end + 1;
+    let closing = 1 + plain_run(&from.rest[1..], form.is_ascii());
+    if from.rest.get(closing) == Some(&b'"') {
+        out.extend_from_slice(from.take_bytes(closing + 1));
         return Ok(false);
     }
     copy_piecewise(from, out, form)?;
@@ -19,30 +17,26 @@ pub(super) fn copy_string(from: &mut Cursor<'_>, out: &mut Vec<u8>, form: Form) 
 }
 
 fn copy_piecewise(from: &mut Cursor<'_>, out: &mut Vec<u8>, form: Form) -> Result<(), Flaw> {
-    let opening = from.at;
-    out.push(b'"');
-    from.at += 1;
+    let unfinished = Flaw { wrong: Wrong::NoClosingQuote, at: from.at() };
+    out.extend_from_slice(from.take_bytes(1));
     loop {
-        let rest = from.rest();
-        let run = plain_run(rest, form.is_ascii());
-        out.extend_from_slice(&rest[..run]);
-        from.at += run;
+        let run = plain_run(from.rest, form.is_ascii());
+        out.extend_from_slice(from.take_bytes(run));
         let c = match from.peek() {
             Some(b'"') => break,
-            Some(b'\\') => escape(from)?,
-            Some(..b' ') => return from.flaw("a control character in a string must be escaped"),
-            _ => from.take_char().ok_or(Flaw { reason: "a string without an end", at: opening })?,
+            Some(b'\\') => escaped(from)?,
+            Some(..b' ') => return from.flaw(Wrong::ControlCharacter),
+            _ => from.take_char().ok_or(unfinished)?,
         };
         write_char(out, c, form);
     }
-    out.push(b'"');
-    from.at += 1;
+    out.extend_from_slice(from.take_bytes(1));
     Ok(())
 }
 
 /// The character that the escape here stands for.
-fn escape(from: &mut Cursor<'_>) -> Result<char, Flaw> {
-    let c = match from.rest().get(1) {
+fn escaped(from: &mut Cursor<'_>) -> Result<char, Flaw> {
+    let c = match from.rest.get(1) {
         Some(b'u') => return escaped_unit(from),
         Some(b'b') => '\u{8}',
         Some(b't') => '\t',
@@ -50,20 +44,19 @@ fn escape(from: &mut Cursor<'_>) -> Result<char, Flaw> {
         Some(b'f') => '\u{c}',
         Some(b'r') => '\r',
         Some(c @ (b'"' | b'\\' | b'/')) => char::from(*c),
-        _ => return from.flaw("a backslash that begins no escape"),
+        _ => return from.flaw(Wrong::NoEscape),
     };
-    from.at += 2;
+    from.take_bytes(2);
     Ok(c)
 }
 
 fn escaped_unit(from: &mut Cursor<'_>) -> Result<char, Flaw> {
-    let start = from.at;
-    let lone = Flaw { reason: "half of a surrogate pair, which is no character", at: start };
+    let lone = Flaw { wrong: Wrong::LoneSurrogate, at: from.at() };
     let high = unit(from)?;
     if !matches!(high, 0xd800..0xdc00) {
         return char::from_u32(high).ok_or(lone);
     }
-    if !from.rest().starts_with(b"\\u") {
+    if !from.rest.starts_with(b"\\u") {
         return Err(lone);
     }
     match unit(from)? {
@@ -76,17 +69,14 @@ fn escaped_unit(from: &mut Cursor<'_>) -> Result<char, Flaw> {
 
 /// Reads `\uXXXX`.
 fn unit(from: &mut Cursor<'_>) -> Result<u32, Flaw> {
-    let digits = from.rest().get(2..6).unwrap_or_default();
-    if digits.len() != 4 {
-        return from.flaw("four hexadecimal digits must follow `\\u`");
-    }
-    let mut unit = 0;
-    for digit in digits {
-        match char::from(*digit).to_digit(16) {
-            Some(digit) => unit = unit << 4 | digit,
-            None => return from.flaw("four hexadecimal digits must follow `\\u`"),
+    let digits = from.rest.get(2..6).and_then(|digits| {
+        digits.iter().try_fold(0, |unit, digit| Some(unit << 4 | char::from(*digit).to_digit(16)?))
+    });
+    match digits {
+        Some(unit) => {
+            from.take_bytes(6);
+            Ok(unit)
         }
+        None => from.flaw(Wrong::NoHexDigits),
     }
-    from.at += 6;
-    Ok(unit)
 }

@@ -2,6 +2,7 @@
 
 use std::char;
 use std::cmp::Ordering;
+use std::ops::Range;
 use std::str::Chars;
 
 use super::form::Form;
@@ -68,6 +69,22 @@ impl Name<'_> {
         if form.is_ascii() { a.code_points().cmp(b.code_points()) } else { a.cmp(b) }
     }
 }
+
+/// The first eight bytes of a name as a number: where two of them differ, the names are in the same order.
+///
+/// 0 where they do not tell: in a name with an escape or with other than ASCII at its start.
+pub(super) fn glance(out: &[u8], name: Range<usize>, escaped: bool) -> u64 {
+    let bytes = if name.len() >= 8 {
+        out[name.start..].first_chunk().map(|first| u64::from_be_bytes(*first))
+    } else {
+        // Reads what is before a short name too, and shifts it out.
+        let last = out[..name.end].last_chunk().map(|last| u64::from_be_bytes(*last));
+        last.and_then(|bytes| bytes.checked_shl(64 - 8 * name.len() as u32))
+    };
+    bytes.filter(|bytes| !escaped && bytes & NOT_ASCII == 0).unwrap_or(0)
+}
+
+const NOT_ASCII: u64 = 0x8080_8080_8080_8080;
 
 /// Compares UTF-8 in the order of UTF-16 units, which is the order of bytes but for one thing: the characters
 /// from U+E000 to U+FFFF (first bytes EE and EF) come after the pairs of surrogates (first bytes F0 to F4).
@@ -179,8 +196,20 @@ mod tests {
         ];
         for a in names {
             for b in names {
+                let [glance_a, glance_b] = [a, b].map(|text| {
+                    let (out, escaped) = written(text, Form::Exact);
+                    let before = b"{\"name\":1,";
+                    glance(
+                        &[before, &out[..]].concat(),
+                        before.len() + 1..before.len() + out.len() - 1,
+                        escaped,
+                    )
+                });
                 let units = a.encode_utf16().cmp(b.encode_utf16());
                 assert_eq!(compare(a, b, Form::Exact), units, "{a:?} {b:?}");
+                if glance_a != 0 && glance_b != 0 && glance_a != glance_b {
+                    assert_eq!(glance_a.cmp(&glance_b), units, "{a:?} {b:?}");
+                }
                 assert_eq!(compare(a, b, Form::Python), a.chars().cmp(b.chars()), "{a:?} {b:?}");
             }
         }

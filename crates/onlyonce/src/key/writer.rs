@@ -7,6 +7,7 @@
 use std::cell::Cell;
 use std::cmp::Ordering;
 
+use super::cursor::Wrong;
 use super::form::Form;
 use super::number;
 use super::text::{self, Name};
@@ -16,7 +17,7 @@ pub(super) const MAX_DEPTH: usize = 128;
 /// A thread keeps its buffers for the next key, unless one payload made them larger than this.
 const KEEP_CAPACITY: usize = 1 << 20;
 
-/// Why a document has no canonical form.
+/// What a writer finds wrong with a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Fault {
     /// Arrays and objects within each other, too many.
@@ -29,10 +30,10 @@ pub(super) enum Fault {
 }
 
 impl Fault {
-    pub(super) const fn reason(self) -> &'static str {
+    pub(super) const fn wrong(self) -> Wrong {
         match self {
-            Self::TooDeep => "arrays and objects nested deeper than 128",
-            Self::SameName { .. } => "two members of one object have the same name",
+            Self::TooDeep => Wrong::TooDeep,
+            Self::SameName { .. } => Wrong::SameName,
         }
     }
 }
@@ -56,6 +57,8 @@ struct Member {
     end: usize,
     /// Where its name was read.
     at: usize,
+    /// What settles the order of most names without looking at them.
+    glance: u64,
     escaped: bool,
     dropped: bool,
 }
@@ -118,7 +121,7 @@ impl Writer {
         number::write_double(&mut self.out, double, self.form);
     }
 
-    pub(super) fn integer(&mut self, literal: &str) -> Result<(), number::Refusal> {
+    pub(super) fn integer(&mut self, literal: &str) -> Result<(), Wrong> {
         number::write_integer(&mut self.out, literal, self.form)
     }
 
@@ -179,7 +182,8 @@ impl Writer {
         at: usize,
     ) -> Result<(), Fault> {
         let name_end = self.out.len();
-        let member = Member { start, name_end, end: name_end, at, escaped, dropped: false };
+        let glance = text::glance(&self.out, start + 1..name_end - 1, escaped);
+        let member = Member { start, name_end, end: name_end, at, glance, escaped, dropped: false };
         if object.in_order
             && let Some(last) = self.members[object.first_member..].last()
         {
@@ -242,20 +246,19 @@ impl Writer {
 
 /// Where the first name was read that is there twice; the members are sorted.
 fn first_repeated(members: &[Member], out: &[u8]) -> Option<usize> {
-    let same = |pair: &&[Member]| pair[0].written(out) == pair[1].written(out);
+    let same = |pair: &&[Member]| pair[0].name(out).written == pair[1].name(out).written;
     members.windows(2).filter(same).map(|pair| pair[1].at).min()
 }
 
 impl Member {
-    /// The name, without its quotes.
-    fn written<'o>(&self, out: &'o [u8]) -> &'o [u8] {
-        &out[self.start + 1..self.name_end - 1]
+    fn name<'o>(&self, out: &'o [u8]) -> Name<'o> {
+        Name { written: &out[self.start + 1..self.name_end - 1], escaped: self.escaped }
     }
 
     fn compare(&self, other: &Self, out: &[u8], form: Form) -> Ordering {
-        let name = |member: &Self| -> Name<'_> {
-            Name { written: &out[member.start + 1..member.name_end - 1], escaped: member.escaped }
-        };
-        name(self).compare(name(other), form)
+        if self.glance != other.glance && self.glance != 0 && other.glance != 0 {
+            return self.glance.cmp(&other.glance);
+        }
+        self.name(out).compare(other.name(out), form)
     }
 }

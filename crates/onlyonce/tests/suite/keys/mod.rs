@@ -4,7 +4,7 @@ mod canonical;
 mod content;
 mod documents;
 mod fingerprint;
+mod languages;
 mod oracles;
 mod pointers;
 mod properties;
-mod python;
