@@ -7,7 +7,7 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use rustix::fs::{AtFlags, Mode, OFlags, mkdirat, openat, renameat, statat, unlinkat};
+use rustix::fs::{AtFlags, Mode, OFlags, fstat, mkdirat, openat, renameat, statat, unlinkat};
 use rustix::io::Errno;
 
 /// What is made for this user alone.
@@ -84,6 +84,16 @@ impl Dir {
     pub(super) fn has(&self, name: &str) -> io::Result<bool> {
         match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
             Ok(_) => Ok(true),
+            Err(Errno::NOENT) => Ok(false),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Whether `file` has this name, still.
+    pub(super) fn is_named(&self, name: &str, file: &File) -> io::Result<bool> {
+        let open = fstat(file)?;
+        match statat(&self.handle, name, AtFlags::SYMLINK_NOFOLLOW) {
+            Ok(named) => Ok((named.st_dev, named.st_ino) == (open.st_dev, open.st_ino)),
             Err(Errno::NOENT) => Ok(false),
             Err(error) => Err(error.into()),
         }

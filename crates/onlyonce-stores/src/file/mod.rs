@@ -97,6 +97,8 @@ struct Inner {
 impl FileStore {
     /// The store in the directory `path`, on the system's clock; begun if the directory is empty or not there.
     ///
+    /// Blocks for as long as that takes: a few waits for the disk where a store is begun.
+    ///
     /// # Errors
     /// `Misconfigured` when the directory is something else's, of a format this version does not know, or not to
     /// be made or read by this user. It is left as it is.

@@ -209,8 +209,15 @@ impl<'a> ShardDir<'a> {
 
     /// The lock file, locked; waits for whoever has it.
     pub(super) fn lock(&self) -> Result<File, Trouble> {
-        let locked = self.dir.file_or_new(LOCK).and_then(|lock| dir::lock(&lock).map(|()| lock));
-        locked.map_err(|e| self.trouble("lock", LOCK, &e))
+        let locked = || loop {
+            let lock = self.dir.file_or_new(LOCK)?;
+            dir::lock(&lock)?;
+            // People remove files named `lock`; one that has lost its name keeps nobody out.
+            if self.dir.is_named(LOCK, &lock)? {
+                return Ok(lock);
+            }
+        };
+        locked().map_err(|e| self.trouble("lock", LOCK, &e))
     }
 }
 

@@ -61,3 +61,24 @@ async fn writes_to_other_shards_pass_a_held_lock() {
         stored(&store, create(&far.next().unwrap(), "1")).await;
     }
 }
+
+#[tokio::test]
+async fn a_lock_file_that_was_removed_keeps_nobody_waiting_and_lets_nobody_in() {
+    let (place, clock, store, keys, lock) = held().await;
+    let asked = |body: &'static str| {
+        let (store, write) = (Arc::clone(&store), create(&keys[1], body));
+        tokio::spawn(async move { store.commit(vec![write]).await })
+    };
+    let waits = asked("first");
+    clock.until_asleep(1).await;
+    let name = place.shard(&keys[0]).join("lock");
+    std::fs::remove_file(&name).unwrap();
+    let new = File::create(&name).unwrap();
+    new.lock().unwrap();
+    drop(lock);
+    clock.advance(PATIENCE);
+    assert_eq!(waits.await.unwrap().unwrap_err().kind(), StoreErrorKind::Unavailable);
+    drop(new);
+    assert!(matches!(asked("second").await.unwrap().unwrap(), Commit::Stored(_)));
+    assert_eq!(read(&store, &keys[1]).await.unwrap().unwrap().body, "second");
+}
