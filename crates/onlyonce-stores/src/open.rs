@@ -4,12 +4,15 @@
 //! | --- | --- |
 //! | `memory:` | this process's memory |
 //! | `file:DIR` | the files of a directory |
+//! | `sqlite:PATH` | a SQLite database; `?synchronous=full` (the default) or `normal`, `&busy_timeout=5s` |
 //!
 //! Paths are taken as they stand, relative to the working directory, with spaces and all, except that `%` and
 //! two hex digits mean one byte (`%25` is a percent sign, `%3F` a question mark: a bare `?` begins the options).
 //! `~` is not expanded: a shell does that only at the start of a word, so a path that begins with it is
 //! refused instead of making a directory of that name. `scheme:///a/b` is the absolute path `/a/b`; there are
-//! no host names.
+//! no host names. The directory above must be there: a misspelt path must not become a new, empty store.
+
+mod url;
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -19,6 +22,9 @@ use onlyonce::Error;
 use onlyonce::store::{MemoryStore, Store};
 use onlyonce::time::{Clock, SystemClock};
 
+use url::Parts;
+
+/// What can be written.
 const FORMS: &str = "write sqlite:PATH, file:DIR or memory:";
 
 /// The store at `url`, on the system's clock.
@@ -46,6 +52,7 @@ pub fn open_with(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Err
     match parts.scheme.as_str() {
         "memory" => open_memory(&parts, clock),
         "file" => open_file(&parts, clock),
+        "sqlite" => open_sqlite(&parts, clock),
         "redis" | "rediss" | "postgres" | "postgresql" | "firestore" => {
             Err(parts.bad(format!("this build has no {} store yet; {FORMS}", parts.scheme)))
         }
@@ -56,7 +63,8 @@ pub fn open_with(url: &str, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Err
 /// Where the command line keeps its store unless told otherwise.
 ///
 /// `sqlite:$XDG_DATA_HOME/onlyonce/onlyonce.db`; `$HOME/.local/share` stands in where `XDG_DATA_HOME` is unset
-/// or, against its specification, not an absolute path.
+/// or, against its specification, not an absolute path. Opening it makes the directories above it, for this
+/// user alone.
 ///
 /// # Errors
 /// `bad_store_url` when `HOME` is not set either.
@@ -65,18 +73,20 @@ pub fn default_url() -> Result<String, Error> {
 }
 
 fn default_url_from(data_home: Option<OsString>, home: Option<OsString>) -> Result<String, Error> {
+    let path = default_path_from(data_home, home).ok_or_else(|| Error::BadStoreUrl {
+        url: String::new(),
+        reason:
+            "no store was named, and neither XDG_DATA_HOME nor HOME says where the default one is; write \
+                 sqlite:PATH or file:DIR"
+                .to_owned(),
+    })?;
+    Ok(format!("sqlite:{}", url::encode(path.as_os_str().as_encoded_bytes())))
+}
+
+fn default_path_from(data_home: Option<OsString>, home: Option<OsString>) -> Option<PathBuf> {
     let absolute = |path: Option<OsString>| path.map(PathBuf::from).filter(|p| p.is_absolute());
-    let data =
-        absolute(data_home).or_else(|| absolute(home).map(|h| h.join(".local/share"))).ok_or_else(|| {
-            Error::BadStoreUrl {
-                url: String::new(),
-                reason:
-                    "no store was named, and neither XDG_DATA_HOME nor HOME says where the default one is; \
-                         name one, as sqlite:PATH or file:DIR"
-                        .to_owned(),
-            }
-        })?;
-    Ok(format!("sqlite:{}", encode(data.join("onlyonce/onlyonce.db").as_os_str().as_encoded_bytes())))
+    let data = absolute(data_home).or_else(|| absolute(home).map(|h| h.join(".local/share")))?;
+    Some(data.join("onlyonce/onlyonce.db"))
 }
 
 fn open_memory(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
@@ -88,7 +98,7 @@ fn open_memory(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store
 
 #[cfg(all(feature = "file", unix))]
 fn open_file(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
-    if let Some((word, _)) = parts.options().first() {
+    if let Some((word, _)) = parts.options()?.first() {
         return Err(parts.bad(format!(
             "the file store has no options, and {word:?} is one; for a `?` in the path, write %3F"
         )));
@@ -98,211 +108,74 @@ fn open_file(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>,
 
 #[cfg(not(all(feature = "file", unix)))]
 fn open_file(parts: &Parts<'_>, _: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
-    Err(parts.bad(format!("this build has no file store; {FORMS}")))
+    missing(parts)
 }
 
-/// A URL, cut at its joints.
-struct Parts<'a> {
-    url: &'a str,
-    /// In lower case.
-    scheme: String,
-    /// All that follows the first colon.
-    rest: &'a str,
-}
-
-impl<'a> Parts<'a> {
-    fn of(url: &'a str) -> Result<Self, Error> {
-        let whole = Self { url, scheme: String::new(), rest: url };
-        if url.trim().is_empty() {
-            return Err(whole.bad(format!("it is empty; {FORMS}")));
-        }
-        let Some((scheme, rest)) = url.split_once(':').filter(|(scheme, _)| is_scheme(scheme)) else {
-            return Err(whole.bad(format!("it does not begin with a kind of store; {FORMS}")));
-        };
-        Ok(Self { url, scheme: scheme.to_ascii_lowercase(), rest })
-    }
-
-    /// The path after the scheme, and before the options.
-    fn path(&self) -> Result<PathBuf, Error> {
-        let form = format!("{}:path/to/it or {0}:/path/to/it", self.scheme);
-        let text = self.rest.split_once('?').map_or(self.rest, |(path, _)| path);
-        let text = match text.strip_prefix("//") {
-            Some(absolute) if absolute.starts_with('/') || absolute.is_empty() => absolute,
-            Some(_) => {
+#[cfg(feature = "sqlite")]
+fn open_sqlite(parts: &Parts<'_>, clock: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    let mut options = crate::sqlite::SqliteOptions::new().clock(clock);
+    for (word, value) in parts.options()? {
+        options = match word {
+            "synchronous" => {
+                options.synchronous(crate::sqlite::Synchronous::parse(value).ok_or_else(|| {
+                    parts.bad(format!("synchronous is not {value:?}; write full or normal"))
+                })?)
+            }
+            "busy_timeout" => options.busy_timeout(onlyonce::time::parse_duration(value)?),
+            _ => {
                 return Err(
-                    self.bad(format!("what follows `//` is a host, and a path has none; write {form}"))
+                    parts.bad(format!("{word:?} is no option; write synchronous=… or busy_timeout=…"))
                 );
             }
-            None => text,
         };
-        if text.is_empty() {
-            return Err(self.bad(format!("it has no path; write {form}")));
-        }
-        if text == "~" || text.starts_with("~/") {
-            return Err(self.bad(format!(
-                "`~` is not expanded here; write {}:$HOME/… for your home, or {0}:./~ for a file of that name",
-                self.scheme
-            )));
-        }
-        decode(text).map(PathBuf::from).map_err(|reason| self.bad(reason))
     }
-
-    /// The words after the `?`, with their values.
-    fn options(&self) -> Vec<(&'a str, &'a str)> {
-        let query = self.rest.split_once('?').map_or("", |(_, query)| query);
-        let words = query.split('&').filter(|word| !word.is_empty());
-        words.map(|word| word.split_once('=').unwrap_or((word, ""))).collect()
+    let path = parts.path()?;
+    if path.as_os_str() == ":memory:" {
+        return Err(
+            parts.bad("SQLite's own memory is nobody's to share; for a store in memory, write memory:")
+        );
     }
-
-    fn bad(&self, reason: impl Into<String>) -> Error {
-        Error::BadStoreUrl { url: self.shown(), reason: reason.into() }
+    if default_path_from(std::env::var_os("XDG_DATA_HOME"), std::env::var_os("HOME")).as_ref() == Some(&path)
+    {
+        make_dir_above(&path)?;
     }
-
-    fn unknown(&self) -> Error {
-        let meant = match self.scheme.as_str() {
-            "sqlite3" => "; for SQLite, write sqlite:PATH",
-            "mem" | "ram" => "; for a store in memory, write memory:",
-            "dir" | "directory" | "path" => "; for a directory, write file:DIR",
-            _ => "",
-        };
-        self.bad(format!("there is no {:?} store{meant}; {FORMS}", self.scheme))
-    }
-
-    /// The URL as it may be printed: what can be a password is not in it.
-    fn shown(&self) -> String {
-        if ["memory", "file", "sqlite"].contains(&self.scheme.as_str()) {
-            return self.url.to_owned();
-        }
-        let (head, rest) = self.url.split_at(self.url.len() - self.rest.len());
-        // A password may hold `/`, `?` and `@` by mistake: everything before the last `@` is taken for one.
-        let rest = match rest.rsplit_once('@') {
-            Some((secret, host)) => format!("{}***@{host}", name_before_password(secret)),
-            None => rest.to_owned(),
-        };
-        format!("{head}{}", without_values(&rest))
-    }
+    Ok(Arc::new(options.open(path)?))
 }
 
-fn is_scheme(text: &str) -> bool {
-    text.starts_with(|c: char| c.is_ascii_alphabetic())
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
+#[cfg(not(feature = "sqlite"))]
+fn open_sqlite(parts: &Parts<'_>, _: Arc<dyn Clock>) -> Result<Arc<dyn Store>, Error> {
+    missing(parts)
 }
 
-/// `//user:` of `//user:password`; of anything without that shape, only its slashes.
-fn name_before_password(secret: &str) -> String {
-    let (slashes, name) = secret.strip_prefix("//").map_or(("", secret), |name| ("//", name));
-    match name.split_once(':') {
-        Some((name, _)) if !slashes.is_empty() => format!("{slashes}{name}:"),
-        _ => slashes.to_owned(),
-    }
+#[cfg(not(all(feature = "file", feature = "sqlite", unix)))]
+fn missing(parts: &Parts<'_>) -> Result<Arc<dyn Store>, Error> {
+    // What would be wrong in any build is told first.
+    parts.path()?;
+    parts.options()?;
+    Err(parts.bad(format!("this build was made without the {} store; {FORMS}", parts.scheme)))
 }
 
-fn without_values(rest: &str) -> String {
-    let Some((path, query)) = rest.split_once('?') else { return rest.to_owned() };
-    let words: Vec<String> = query
-        .split('&')
-        .map(|word| word.split_once('=').map_or_else(|| word.to_owned(), |(name, _)| format!("{name}=***")))
-        .collect();
-    format!("{path}?{}", words.join("&"))
-}
-
-/// A path out of a URL: `%` and two hex digits are one byte, all else is as it stands.
-fn decode(text: &str) -> Result<OsString, &'static str> {
-    let mut pieces = text.split('%');
-    let mut bytes = pieces.next().unwrap_or_default().as_bytes().to_vec();
-    for piece in pieces {
-        let byte = piece.get(..2).filter(|hex| hex.bytes().all(|b| b.is_ascii_hexdigit()));
-        let byte = byte.and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        bytes.push(byte.ok_or("a `%` stands before two hex digits; for a percent sign, write %25")?);
-        bytes.extend_from_slice(&piece.as_bytes()[2..]);
-    }
-    if bytes.contains(&0) {
-        return Err("no path has a zero byte in it; write it without");
-    }
-    os_string(bytes)
-}
-
-#[cfg(unix)]
-#[expect(clippy::unnecessary_wraps, reason = "on other systems not every byte can be in a path")]
-fn os_string(bytes: Vec<u8>) -> Result<OsString, &'static str> {
-    Ok(std::os::unix::ffi::OsStringExt::from_vec(bytes))
-}
-
-#[cfg(not(unix))]
-fn os_string(bytes: Vec<u8>) -> Result<OsString, &'static str> {
-    String::from_utf8(bytes).map(OsString::from).map_err(|_| "a path is UTF-8 here; write it as such")
-}
-
-/// What a path needs to come back out of a URL as it was.
-fn encode(path: &[u8]) -> String {
-    let mut text = String::with_capacity(path.len());
-    for chunk in path.utf8_chunks() {
-        for c in chunk.valid().chars() {
-            match c {
-                '%' => text.push_str("%25"),
-                '?' => text.push_str("%3F"),
-                c => text.push(c),
-            }
-        }
-        chunk.invalid().iter().for_each(|byte| text.push_str(&format!("%{byte:02X}")));
-    }
-    text
+/// Makes the directories above the default database, as the XDG specification asks: mode 0700.
+#[cfg(feature = "sqlite")]
+fn make_dir_above(path: &std::path::Path) -> Result<(), Error> {
+    let Some(dir) = path.parent() else { return Ok(()) };
+    let mut builder = std::fs::DirBuilder::new();
+    builder.recursive(true);
+    #[cfg(unix)]
+    std::os::unix::fs::DirBuilderExt::mode(&mut builder, 0o700);
+    builder.create(dir).map_err(|error| {
+        let dir = dir.display();
+        onlyonce::store::StoreError::misconfigured(format!(
+            "cannot make the directory {dir} of the default store; make it, or name another store"
+        ))
+        .because(error)
+        .into()
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn path(url: &str) -> Result<PathBuf, Error> {
-        Parts::of(url)?.path()
-    }
-
-    #[test]
-    fn paths_come_out_as_they_stand() {
-        for (url, wanted) in [
-            ("file:a", "a"),
-            ("file:./a b/../c", "./a b/../c"),
-            ("file:/a", "/a"),
-            ("file:///a", "/a"),
-            ("sqlite:/a/b.db?synchronous=normal", "/a/b.db"),
-            ("file:a%20b%25%3fc", "a b%?c"),
-            ("file:\u{1F600}#x@y:z", "\u{1F600}#x@y:z"),
-            ("file:a/~/b", "a/~/b"),
-            ("file:./~", "./~"),
-        ] {
-            assert_eq!(path(url).unwrap(), PathBuf::from(wanted), "{url}");
-        }
-    }
-
-    #[test]
-    fn paths_that_mean_nothing_are_told_what_to_write() {
-        for url in [
-            "file:",
-            "file:?",
-            "file://",
-            "sqlite:",
-            "file://host/a",
-            "file:~",
-            "file:~/a",
-            "file:%",
-            "file:a%2",
-            "file:a%zzb",
-            "file:%00",
-            "file:%é",
-            "file:%+1",
-        ] {
-            let error = path(url).unwrap_err();
-            assert_eq!(error.code(), "bad_store_url");
-            assert!(error.to_string().contains("write "), "{error}");
-        }
-    }
-
-    #[test]
-    fn a_path_survives_the_way_through_a_url() {
-        for bytes in [&b"/a b"[..], b"/100%?", b"/\xff\xfe/%41", "/é\u{1F600}".as_bytes()] {
-            assert_eq!(decode(&encode(bytes)).unwrap().as_encoded_bytes(), bytes);
-        }
-    }
 
     #[test]
     fn the_default_is_under_the_data_home() {

@@ -48,7 +48,7 @@ pub(super) struct Root {
 impl Root {
     /// The store in this directory, made if there is nothing yet.
     pub(super) fn open(path: &Path) -> Result<Self, Trouble> {
-        make_all(path)?;
+        make(path)?;
         let dir = Dir::open(path).map_err(|e| Trouble::io("open the directory", path, &e))?;
         let root = Self { dir, path: path.to_owned() };
         if !root.is_ours()? {
@@ -125,21 +125,25 @@ fn check_mark(path: &Path, text: &[u8]) -> Result<(), Trouble> {
     Ok(())
 }
 
-/// Makes a directory and those above it, each on disk before the next.
-fn make_all(path: &Path) -> Result<(), Trouble> {
+/// Makes the store's own directory, but none above it.
+///
+/// A path that was misspelt must not become a new and empty store, in which everything would run once more.
+fn make(path: &Path) -> Result<(), Trouble> {
     if path.is_dir() {
         return Ok(());
     }
+    let wrong = |message: String| Err(Trouble::new(Misconfigured, message));
     if path.exists() {
-        let message = format!("{} is a file, and a store is a directory; name another", path.display());
-        return Err(Trouble::new(Misconfigured, message));
+        return wrong(format!("{} is a file, and a store is a directory; name another", path.display()));
     }
-    make_all(parent(path))?;
-    let made = match DirBuilder::new().mode(0o700).create(path) {
-        Err(error) if error.kind() == io::ErrorKind::AlreadyExists && path.is_dir() => Ok(()),
-        made => made,
-    };
-    made.and_then(|()| sync_parent(path)).map_err(|e| Trouble::io("make the directory", path, &e))
+    let above = parent(path);
+    if !above.is_dir() {
+        return wrong(format!("there is no directory {}; make it first, or name another", above.display()));
+    }
+    match DirBuilder::new().mode(0o700).create(path) {
+        Err(error) if !path.is_dir() => Err(Trouble::io("make the directory", path, &error)),
+        _ => Ok(()),
+    }
 }
 
 fn parent(path: &Path) -> &Path {

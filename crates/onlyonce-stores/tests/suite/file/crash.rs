@@ -260,7 +260,7 @@ async fn a_write_waits_for_the_disk_twice_and_in_order_needs_strace() {
         };
         assert_eq!(calls, wanted, "step {n} {step:?} of\n{trace}");
     }
-    let store = ["sync directory", "sync file", "rename", "sync directory", "sync directory"];
+    let store = ["sync file", "rename", "sync directory", "sync directory"];
     let shard = ["sync directory", "sync directory", "settled"];
     let first =
         [&store[..], &shard, &["writing", "sync file", "rename", "sync directory", "settled"]].concat();

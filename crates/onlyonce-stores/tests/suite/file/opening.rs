@@ -45,21 +45,26 @@ fn a_mark_that_is_not_ours_is_told_apart() {
 }
 
 #[test]
-fn a_file_in_the_place_of_the_directory_is_refused() {
+fn a_place_where_no_directory_can_be_is_refused() {
     let place = Place::new();
     fs::write(place.path(), "mine").unwrap();
-    for path in [place.path(), place.path().join("below")] {
+    let path = place.path();
+    for (path, says) in [
+        (path.clone(), format!("{} is a file", path.display())),
+        (path.join("below"), format!("no directory {}", path.display())),
+        (path.join("a/b"), format!("no directory {}", path.join("a").display())),
+    ] {
         let (kind, message) = refused_to_open(&path);
         assert_eq!(kind, StoreErrorKind::Misconfigured, "{message}");
-        assert!(message.contains(&format!("{} is a file", place.path().display())), "{message}");
+        assert!(message.contains(&says), "{message}");
     }
-    assert_eq!(fs::read(place.path()).unwrap(), b"mine");
+    assert_eq!(fs::read(path).unwrap(), b"mine");
 }
 
 #[test]
 fn an_empty_directory_is_begun_by_one_of_many() {
     let place = Place::new();
-    let path = place.path().join("deep/er");
+    let path = place.path();
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| FileStore::open(&path).unwrap());
