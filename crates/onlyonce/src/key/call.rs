@@ -30,12 +30,8 @@ impl Key {
     /// # Ok::<(), onlyonce::Error>(())
     /// ```
     pub fn of_call<T: Serialize + ?Sized>(function: &str, arguments: &T) -> Result<Self, Error> {
-        key_with(function, fingerprint_of(arguments)?)
+        fingerprint_of(arguments)?.key(function, "args:")
     }
-}
-
-fn key_with(function: &str, arguments: Fingerprint) -> Result<Key, Error> {
-    Key::new(function, format!("args:{}", arguments.to_hex().as_str()))
 }
 
 /// Makes the key of a call from one argument after the other, for calls that have no struct for them.
@@ -86,6 +82,6 @@ impl<'f> CallKey<'f> {
             .map_err(|fault| Error::BadInput { reason: fault.wrong().reason().to_owned() })?;
         let arguments = Fingerprint::of_bytes(&self.writer.out);
         self.writer.give_back();
-        key_with(self.function, arguments)
+        arguments.key(self.function, "args:")
     }
 }

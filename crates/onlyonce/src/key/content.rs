@@ -74,7 +74,7 @@ impl ContentId {
     /// # Errors
     /// `bad_key`: the namespace cannot be one.
     pub fn key(self, namespace: &str) -> Result<Key, Error> {
-        Key::new(namespace, self.to_string())
+        self.0.key(namespace, "sha256:")
     }
 
     /// The hash itself.

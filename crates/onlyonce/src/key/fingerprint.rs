@@ -6,6 +6,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use sha2::{Digest, Sha256};
 
+use super::Key;
 use super::form::Form;
 use super::serialize::write_value;
 use super::writer::Writer;
@@ -61,6 +62,14 @@ impl Fingerprint {
     /// Its bytes.
     pub const fn as_bytes(&self) -> &[u8; 32] {
         &self.0
+    }
+
+    /// The key whose id is a prefix, which says what was hashed, and the 64 digits.
+    pub(super) fn key(self, namespace: &str, prefix: &str) -> Result<Key, Error> {
+        let mut id = String::with_capacity(prefix.len() + 64);
+        id.push_str(prefix);
+        id.push_str(self.to_hex().as_str());
+        Key::new(namespace, id)
     }
 
     /// Its 64 hexadecimal digits.

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::Key;
-use super::fingerprint::{Fingerprint, fingerprint_of};
+use super::fingerprint::fingerprint_of;
 use crate::error::Error;
 
 #[derive(Serialize)]
@@ -40,7 +40,7 @@ struct Op<'a, C: Serialize + ?Sized> {
 /// # Ok::<(), onlyonce::Error>(())
 /// ```
 pub fn job_key(namespace: &str, work_id: &str, artifact_id: &str, canonical_url: &str) -> Result<Key, Error> {
-    key_with(namespace, "job", fingerprint_of(&Job { work_id, artifact_id, canonical_url })?)
+    fingerprint_of(&Job { work_id, artifact_id, canonical_url })?.key(namespace, "job:")
 }
 
 /// The key of one effect of a job: its kind, and what else makes it this one (a URL, a range, a hash).
@@ -52,11 +52,7 @@ pub fn job_key(namespace: &str, work_id: &str, artifact_id: &str, canonical_url:
 /// # Errors
 /// `bad_input`: the context has no JSON form.
 pub fn op_key<C: Serialize + ?Sized>(kind: &str, job: &Key, context: &C) -> Result<Key, Error> {
-    key_with(job.namespace(), "op", fingerprint_of(&Op { kind, job: job.as_str(), context })?)
-}
-
-fn key_with(namespace: &str, prefix: &str, fingerprint: Fingerprint) -> Result<Key, Error> {
-    Key::new(namespace, format!("{prefix}:{}", fingerprint.to_hex().as_str()))
+    fingerprint_of(&Op { kind, job: job.as_str(), context })?.key(job.namespace(), "op:")
 }
 
 #[cfg(test)]

@@ -121,11 +121,12 @@ impl JsonKey {
     }
 
     fn key_with(&self, namespace: &str, digest: Fingerprint) -> Result<Key, Error> {
-        let hex = digest.to_hex();
-        match self.form {
-            Form::Python => Key::new(namespace, hex.as_str()),
-            Form::Exact | Form::Jcs => Key::new(namespace, format!("{}:{}", self.form, hex.as_str())),
-        }
+        let prefix = match self.form {
+            Form::Exact => "exact:",
+            Form::Jcs => "jcs:",
+            Form::Python => "",
+        };
+        digest.key(namespace, prefix)
     }
 
     /// The SHA-256 of the canonical form.

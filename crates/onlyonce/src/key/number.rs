@@ -21,15 +21,14 @@ pub(super) fn copy_number(from: &mut Cursor<'_>, out: &mut Vec<u8>, form: Form) 
     let start = from.at();
     let spelling = pass_number(from)?;
     let literal = from.since(start);
-    let written = match spelling {
-        Spelling::Integer => write_integer(out, literal, form),
-        Spelling::Fraction if is_shortest(literal, form) => {
-            out.extend_from_slice(literal.as_bytes());
-            return Ok(());
-        }
-        Spelling::Fraction | Spelling::Exponent => write_decimal(out, literal, form),
-    };
-    written.map_err(|wrong| Flaw { wrong, at: start })
+    if spelling == Spelling::Fraction
+        && let Some(short) = without_needless_zeros(literal, form)
+    {
+        out.extend_from_slice(short.as_bytes());
+        return Ok(());
+    }
+    let write = if spelling == Spelling::Integer { write_integer } else { write_decimal };
+    write(out, literal, form).map_err(|wrong| Flaw { wrong, at: start })
 }
 
 /// Steps over a number.
@@ -105,14 +104,23 @@ fn write_long_integer(out: &mut Vec<u8>, literal: &str, digits: usize, form: For
     Ok(())
 }
 
-/// Whether a literal with a fraction and no exponent is the shortest of its double already.
+/// How a literal with a fraction and no exponent is written, where that can be told without reading it.
 ///
-/// No two decimals of so few digits are the same double, so it is, unless it ends with a needless zero or is
-/// so small that its form gives it an exponent.
-fn is_shortest(literal: &str, form: Form) -> bool {
+/// No two decimals of so few digits are the same double, so it is its double's shortest already, but for needless
+/// zeros at its end; unless it is so small that its form gives it an exponent.
+fn without_needless_zeros(literal: &str, form: Form) -> Option<&str> {
     let unsigned = literal.strip_prefix('-').unwrap_or(literal);
     let tiny = if form == Form::Python { "0.0000" } else { "0.000000" };
-    unsigned.len() <= SAFE_DIGITS + 1 && !unsigned.ends_with('0') && !unsigned.starts_with(tiny)
+    if unsigned.len() > SAFE_DIGITS + 1 || unsigned.starts_with(tiny) {
+        return None;
+    }
+    let short = literal.trim_end_matches('0');
+    match short.strip_suffix('.') {
+        None => Some(short),
+        Some(_) if form == Form::Python => literal.get(..=short.len()),
+        Some("-0") => Some("0"),
+        Some(whole) => Some(whole),
+    }
 }
 
 /// Appends a literal that has a fraction or an exponent.
@@ -192,6 +200,10 @@ mod tests {
             ("1", "1", "1", "1"),
             ("1.0", "1", "1", "1.0"),
             ("1e0", "1", "1", "1.0"),
+            ("100.000", "100", "100", "100.0"),
+            ("0.0", "0", "0", "0.0"),
+            ("0.0000000", "0", "0", "0.0"),
+            ("-0.00", "0", "0", "-0.0"),
             ("-12.50", "-12.5", "-12.5", "-12.5"),
             ("9007199254740992", "9007199254740992", "9007199254740992", "9007199254740992"),
             ("9007199254740993", "9007199254740993", refused, "9007199254740993"),

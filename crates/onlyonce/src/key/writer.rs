@@ -6,6 +6,7 @@
 
 use std::cell::Cell;
 use std::cmp::Ordering;
+use std::fmt;
 
 use super::cursor::Wrong;
 use super::form::Form;
@@ -15,7 +16,7 @@ use super::text::{self, Name};
 /// How deep arrays and objects may be nested.
 pub(super) const MAX_DEPTH: usize = 128;
 /// A thread keeps its buffers for the next key, unless one payload made them larger than this.
-const KEEP_CAPACITY: usize = 1 << 20;
+const KEEP_BYTES: usize = 1 << 20;
 
 /// What a writer finds wrong with a document.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -39,7 +40,7 @@ impl Fault {
 }
 
 /// Canonical JSON in the making.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub(super) struct Writer {
     pub(super) form: Form,
     pub(super) out: Vec<u8>,
@@ -95,7 +96,8 @@ impl Writer {
 
     /// Keeps the buffers for the next key of this thread.
     pub(super) fn give_back(self) {
-        if self.out.capacity() <= KEEP_CAPACITY {
+        let members = self.members.capacity() * size_of::<Member>();
+        if self.out.capacity() + self.spare.capacity() + members <= KEEP_BYTES {
             // A thread that is ending has nowhere to keep them, and does not need them.
             let _ = SPARE.try_with(|spare| spare.set(self));
         }
@@ -241,6 +243,16 @@ impl Writer {
             out.extend_from_slice(&spare[member.start - object.content..member.end - object.content]);
         }
         Ok(())
+    }
+}
+
+/// Without what was written: that is a payload, and none appears in a log.
+impl fmt::Debug for Writer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Writer")
+            .field("form", &self.form)
+            .field("written", &self.out.len())
+            .finish_non_exhaustive()
     }
 }
 

@@ -73,6 +73,7 @@ pub(super) fn doubles() -> impl Strategy<Value = Json> {
     prop_oneof![
         any::<u64>().prop_map(f64::from_bits),
         (-1_000_000..1_000_000_i64, 1..10_000_u32).prop_map(|(a, b)| a as f64 / f64::from(b)),
+        (-99_999_i64..99_999, 0..12).prop_map(|(a, e)| a as f64 / 10_f64.powi(e)),
         (-99_999_i64..99_999, -330..310_i32).prop_map(|(a, e)| format!("{a}e{e}").parse().unwrap()),
     ]
     .prop_filter("finite", |double| double.is_finite())
@@ -170,11 +171,13 @@ impl Speller {
 
     fn double(&mut self, double: f64) -> String {
         let is_whole = double.fract() == 0.0 && double.abs() < 1e15;
-        match self.below(4) {
+        let shortest = format!("{double:?}");
+        match self.below(5) {
             0 => format!("{double:e}"),
             1 if double.abs() >= 1.0 => format!("{double:E}").replace('E', "E+0"),
             2 if is_whole && self.doubles_may_look_like_integers => format!("{double:.0}"),
-            _ => format!("{double:?}"),
+            3 if !shortest.contains('e') => shortest + "00",
+            _ => shortest,
         }
     }
 
