@@ -251,7 +251,7 @@ pub(super) fn exactly_one(changed: usize) -> Result<()> {
     if changed == 1 { Ok(()) } else { Err(Error::StatementChangedRows(changed)) }
 }
 
-const READ: &str = "
+pub(super) const READ: &str = "
     SELECT version, status, holder, attempts, due_at_ms, expires_at_ms, created_at_ms, updated_at_ms, body
     FROM onlyonce_entries
     WHERE namespace = ?1 AND id = ?2 AND (expires_at_ms IS NULL OR expires_at_ms > ?3)";
@@ -270,7 +270,7 @@ const PUT_ABSENT: &str = "
         due_at_ms = ?7, expires_at_ms = ?8, created_at_ms = ?9, updated_at_ms = ?9, body = ?10
     WHERE expires_at_ms <= ?9";
 
-const PUT_OVER: &str = "
+pub(super) const PUT_OVER: &str = "
     UPDATE onlyonce_entries SET version = ?3, status = ?4, holder = ?5, attempts = ?6, due_at_ms = ?7,
         expires_at_ms = ?8, updated_at_ms = ?9, body = ?11
     WHERE namespace = ?1 AND id = ?2 AND version = ?10 AND (expires_at_ms IS NULL OR expires_at_ms > ?9)";

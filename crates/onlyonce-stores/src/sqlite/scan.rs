@@ -122,7 +122,7 @@ fn strange_cursor(after: &str) -> Trouble {
     ))
 }
 
-const ALL: &str = "
+pub(super) const ALL: &str = "
     SELECT rowid, namespace, id, version, status, holder, attempts, due_at_ms, expires_at_ms, created_at_ms,
         updated_at_ms, body
     FROM onlyonce_entries
@@ -131,7 +131,7 @@ const ALL: &str = "
     ORDER BY namespace, id
     LIMIT ?5";
 
-const ONE_NAMESPACE: &str = "
+pub(super) const ONE_NAMESPACE: &str = "
     SELECT rowid, namespace, id, version, status, holder, attempts, due_at_ms, expires_at_ms, created_at_ms,
         updated_at_ms, body
     FROM onlyonce_entries
@@ -140,7 +140,7 @@ const ONE_NAMESPACE: &str = "
     ORDER BY id
     LIMIT ?5";
 
-const EXPIRED: &str = "
+pub(super) const EXPIRED: &str = "
     SELECT rowid, namespace, id, version, status, holder, attempts, due_at_ms, expires_at_ms, created_at_ms,
         updated_at_ms, body
     FROM onlyonce_entries

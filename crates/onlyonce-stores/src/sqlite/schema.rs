@@ -160,4 +160,29 @@ mod tests {
         migrate(&mut conn, &[MIGRATIONS[0], "CREATE TABLE half (a); SELECT nonsense"], false).unwrap_err();
         assert_eq!(recognise(&conn).unwrap(), Found::Empty);
     }
+
+    /// How SQLite says it will find the rows of `sql`.
+    fn plan(conn: &Connection, sql: &str) -> String {
+        let mut explain = conn.prepare(&["EXPLAIN QUERY PLAN ", sql].concat()).unwrap();
+        let steps = explain.raw_query().mapped(|row| row.get::<_, String>(3)).collect::<Result<Vec<_>>>();
+        steps.unwrap().join("; ")
+    }
+
+    #[test]
+    fn no_statement_looks_at_rows_it_does_not_want() {
+        let mut conn = Connection::open_in_memory().unwrap();
+        migrate(&mut conn, MIGRATIONS, false).unwrap();
+        let key = "sqlite_autoindex_onlyonce_entries_1";
+        for (sql, index, columns) in [
+            (super::super::due::DUE, "onlyonce_due", "(namespace=? AND status=? AND due_at_ms<?)"),
+            (super::super::scan::EXPIRED, "onlyonce_expires", "(expires_at_ms>? AND expires_at_ms<?)"),
+            (super::super::scan::ALL, key, "((namespace,id)>(?,?))"),
+            (super::super::scan::ONE_NAMESPACE, key, "(namespace=? AND id>?)"),
+            (super::super::entries::READ, key, "(namespace=? AND id=?)"),
+            (super::super::entries::PUT_OVER, key, "(namespace=? AND id=?)"),
+        ] {
+            let plan = plan(&conn, sql);
+            assert_eq!(plan, format!("SEARCH onlyonce_entries USING INDEX {index} {columns}"), "{sql}");
+        }
+    }
 }
