@@ -82,17 +82,14 @@ impl Database {
         if self.path.is_dir() {
             return Err(Trouble::misconfigured(format!("{shown} is a directory; name a file in it")));
         }
-        let Some(dir) = self.path.parent() else { return Ok(()) };
-        if dir.is_dir() {
-            return Ok(());
+        match self.path.parent() {
+            // Not made here: a misspelt path should fail, not become a directory.
+            Some(dir) if !dir.is_dir() => {
+                let dir = dir.display();
+                Err(Trouble::misconfigured(format!("there is no directory {dir}; make it first")))
+            }
+            _ => Ok(()),
         }
-        if !self.options.create_dir {
-            let dir = dir.display();
-            return Err(Trouble::misconfigured(format!("there is no directory {dir}; make it first")));
-        }
-        std::fs::create_dir(dir).or_else(|e| if dir.is_dir() { Ok(()) } else { Err(e) }).map_err(|e| {
-            Trouble::misconfigured(format!("cannot make the directory {}: {e}; make it first", dir.display()))
-        })
     }
 
     fn try_create(&self) -> Result<Connection, Failed> {

@@ -81,8 +81,7 @@ pub struct SqliteStore {
 impl SqliteStore {
     /// The store at `path`, on this machine's clock and safe from power cuts; made when it is not there.
     ///
-    /// The directory must be there ([`SqliteOptions::create_dir`] makes it). Blocks for as long as opening
-    /// takes: usually a few milliseconds.
+    /// Its directory must be there. Blocks for as long as opening takes: usually a few milliseconds.
     ///
     /// # Errors
     /// - `Misconfigured`: the path is a directory, its directory is missing, it may not be written, the database

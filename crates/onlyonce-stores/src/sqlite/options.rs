@@ -61,7 +61,6 @@ pub struct SqliteOptions {
     pub(super) clock: Option<Arc<dyn Clock>>,
     pub(super) max_body: usize,
     pub(super) max_size: Option<u64>,
-    pub(super) create_dir: bool,
     pub(super) beside_others: bool,
 }
 
@@ -74,7 +73,6 @@ impl SqliteOptions {
             clock: None,
             max_body: 16 * 1024 * 1024,
             max_size: None,
-            create_dir: false,
             beside_others: false,
         }
     }
@@ -111,16 +109,6 @@ impl SqliteOptions {
     #[must_use]
     pub fn max_size(mut self, bytes: u64) -> Self {
         self.max_size = Some(bytes);
-        self
-    }
-
-    /// Makes the file's directory when it is missing and its parent is there; off unless told.
-    ///
-    /// Meant for the default path. A path that somebody typed should rather fail than make a directory of a
-    /// misspelt name.
-    #[must_use]
-    pub fn create_dir(mut self, create: bool) -> Self {
-        self.create_dir = create;
         self
     }
 
