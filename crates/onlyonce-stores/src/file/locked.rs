@@ -23,7 +23,6 @@
 use std::fs::File;
 use std::io::{self, Write as _};
 
-use bytes::Bytes;
 use onlyonce::store::StoreErrorKind::TooLarge;
 use onlyonce::store::{Commit, Entry, Header, TakeDue, Version, Write};
 use onlyonce::time::Timestamp;
@@ -35,7 +34,7 @@ use super::trouble::Trouble;
 use super::word::Word;
 
 /// More versions than a key whose file was given up can have had.
-const UNKNOWN_VERSIONS: u64 = 1 << 32;
+const UNKNOWN_VERSIONS: u64 = 1 << 40;
 
 /// A shard that nobody else writes to while this lives.
 #[derive(Debug)]
@@ -87,26 +86,26 @@ impl<'a> Locked<'a> {
         let there = kept.and_then(Kept::into_record);
         let holds = write.holds(there.as_ref().map(|r| (r.version, &r.header)), now);
         let live = there.filter(|r| !r.header.is_expired(now));
-        if !holds {
-            return Ok(Done::looked(Commit::Conflict(vec![live.map(|r| r.into_entry(now))])));
-        }
-        let version = match write {
-            Write::Check { .. } => {
+        let created_at = live.as_ref().map_or(now, |r| r.header.created_at);
+        let version = match (write, live) {
+            (Write::Put { key, draft, .. }, _) if holds => {
+                let version = self.next_version(&name, last)?;
+                let header = draft.header.at(now, created_at);
+                self.put(&name, &Record { key, version, header, body: draft.body })?
+            }
+            (Write::Touch { key, header, .. }, Some(old)) if holds => {
+                let version = self.next_version(&name, last)?;
+                let header = header.at(now, created_at);
+                self.put(&name, &Record { key, version, header, body: old.body })?
+            }
+            (Write::Delete { expect, .. }, _) if holds => self.remove(&name, expect)?,
+            (Write::Check { .. }, live) if holds => {
                 let seen = live.map_or_else(Version::default, |r| r.version);
                 return Ok(Done::looked(Commit::Stored(vec![seen])));
             }
-            Write::Put { key, draft, .. } => {
-                let header = draft.header.at(now, live.map_or(now, |r| r.header.created_at));
-                let version = self.next_version(&name, last)?;
-                self.put(&name, &Record { key, version, header, body: draft.body })?
+            (_, live) => {
+                return Ok(Done::looked(Commit::Conflict(vec![live.map(|r| r.into_entry(now))])));
             }
-            Write::Touch { key, header, .. } => {
-                let (created_at, body) =
-                    live.map_or_else(|| (now, Bytes::new()), |r| (r.header.created_at, r.body));
-                let version = self.next_version(&name, last)?;
-                self.put(&name, &Record { key, version, header: header.at(now, created_at), body })?
-            }
-            Write::Delete { expect, .. } => self.remove(&name, expect)?,
         };
         Ok(Done::wrote(Commit::Stored(vec![version])))
     }
