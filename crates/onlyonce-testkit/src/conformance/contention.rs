@@ -1,34 +1,25 @@
 //! Many at once: one wins, nothing is lost, nothing is torn.
 
+use std::pin::pin;
 use std::sync::Arc;
 
+use futures_util::future::{Either, select};
 use onlyonce::Key;
 use onlyonce::store::{Commit, Entry, Expect, HeaderDraft, Store, Version, Write};
-use tokio::task::JoinHandle;
 
 use super::failure::{ensure, ensure_eq};
-use super::verbs::{check, create, delete, holder, plain, replace, touch};
+use super::verbs::{CROWDS, Crowd, check, create, delete, holder, plain, replace, together, touch};
 use super::{Failure, Room, Verdict};
 
 const TASKS: usize = 64;
 
-/// Lets 64 tasks commit one write each at the same time.
-async fn race(room: &Room, write: impl Fn(usize) -> Write) -> Verdict<Vec<Commit>> {
-    let barrier = Arc::new(tokio::sync::Barrier::new(TASKS));
-    let tasks: Vec<JoinHandle<Verdict<Commit>>> = (0..TASKS)
-        .map(|n| {
-            let (store, write, barrier) = (room.store(), write(n), barrier.clone());
-            tokio::spawn(async move {
-                barrier.wait().await;
-                Ok(store.commit(vec![write]).await?)
-            })
-        })
-        .collect();
-    let mut answers = Vec::new();
-    for task in tasks {
-        answers.push(task.await??);
-    }
-    Ok(answers)
+/// Lets 64 commit one write each.
+async fn race(room: &Room, crowd: Crowd, write: impl Fn(usize) -> Write) -> Verdict<Vec<Commit>> {
+    let commits = (0..TASKS).map(|n| {
+        let (store, write) = (room.store(), write(n));
+        async move { Ok(store.commit(vec![write]).await?) }
+    });
+    together(crowd, commits.collect()).await
 }
 
 /// The one that won; every other was told `there`.
@@ -50,13 +41,13 @@ fn one_winner(answers: &[Commit], told: impl Fn(&Option<Entry>) -> bool) -> Verd
 }
 
 pub(super) async fn one_of_many_creators_wins(room: &Room) -> Verdict {
-    for round in 0..5 {
+    for (round, crowd) in (0..6).zip(CROWDS.into_iter().cycle()) {
         let key = room.key(format!("{round}"))?;
         let write = |n: usize| {
             let header = HeaderDraft { holder: Some(holder(&format!("w{n}#1"))), ..plain() };
             create(&key, header, n.to_string())
         };
-        let answers = race(room, write).await?;
+        let answers = race(room, crowd, write).await?;
         let there = room.there(&key).await?;
         let (winner, version) = one_winner(&answers, |told| {
             told.as_ref().is_some_and(|e| {
@@ -73,7 +64,7 @@ pub(super) async fn one_of_many_creators_wins(room: &Room) -> Verdict {
 }
 
 pub(super) async fn one_of_many_writers_over_one_version_wins(room: &Room) -> Verdict {
-    for round in 0..5 {
+    for (round, crowd) in (0..6).zip(CROWDS.into_iter().cycle()) {
         let key = room.key(format!("{round}"))?;
         let seen = room.store_one(create(&key, plain(), "0")).await?;
         let write = |n: usize| match n % 3 {
@@ -81,7 +72,7 @@ pub(super) async fn one_of_many_writers_over_one_version_wins(room: &Room) -> Ve
             1 => touch(&key, seen, plain()),
             _ => delete(&key, seen),
         };
-        let answers = race(room, write).await?;
+        let answers = race(room, crowd, write).await?;
         let (winner, version) = one_winner(&answers, |told| told.as_ref().is_none_or(|e| e.version != seen))?;
         let there = room.look(&key).await?.map(|e| e.version);
         let wanted = (winner % 3 != 2).then_some(version);
@@ -91,15 +82,15 @@ pub(super) async fn one_of_many_writers_over_one_version_wins(room: &Room) -> Ve
 }
 
 pub(super) async fn concurrent_increments_lose_none(room: &Room) -> Verdict {
-    const EACH: u64 = 12;
-    let key = room.key("counter")?;
-    room.store_one(create(&key, plain(), "0")).await?;
-    let tasks: Vec<_> = (0..8).map(|_| tokio::spawn(increment(room.store(), key.clone(), EACH))).collect();
-    for task in tasks {
-        task.await??;
+    const EACH: u64 = 10;
+    for crowd in CROWDS {
+        let key = room.key(format!("{crowd:?}"))?;
+        room.store_one(create(&key, plain(), "0")).await?;
+        let tasks = (0..6).map(|_| increment(room.store(), key.clone(), EACH)).collect();
+        together(crowd, tasks).await?;
+        let there = room.there(&key).await?;
+        ensure_eq!(number(&there)?, 6 * EACH, "{crowd:?}: the counter");
     }
-    let there = room.there(&key).await?;
-    ensure_eq!(&there.body[..], (8 * EACH).to_string().as_bytes(), "the counter after 8 tasks");
     Ok(())
 }
 
@@ -114,6 +105,8 @@ async fn increment(store: Arc<dyn Store>, key: Key, times: u64) -> Verdict {
     let mut left = times;
     while left > 0 {
         let next = number(&seen)? + 1;
+        // Whoever else is there gets a chance to be faster.
+        tokio::task::yield_now().await;
         match store.commit(vec![replace(&key, seen.version, plain(), next.to_string())]).await? {
             Commit::Stored(versions) => {
                 left -= 1;
@@ -133,21 +126,18 @@ pub(super) async fn concurrent_transfers_keep_the_sum(room: &Room) -> Verdict {
     if !room.takes(2) {
         return concurrent_increments_lose_none(room).await;
     }
-    let keys: Vec<_> = room.keys(5)?;
-    for key in &keys {
-        room.store_one(create(key, plain(), "1000")).await?;
+    for crowd in CROWDS {
+        let keys = (0..5).map(|n| room.key(format!("{crowd:?} {n}"))).collect::<Verdict<Vec<_>>>()?;
+        for key in &keys {
+            room.store_one(create(key, plain(), "1000")).await?;
+        }
+        let reader = tokio::spawn(sums(room.store(), keys.clone()));
+        together(crowd, (0..8).map(|n| transfer(room.store(), keys.clone(), n)).collect()).await?;
+        reader.await??;
+        let found: Vec<_> = room.store().read(&keys).await?.into_iter().flatten().collect();
+        let sum = found.iter().map(number).sum::<Verdict<u64>>()?;
+        ensure_eq!(sum, 5000, "{crowd:?}: the sum after all transfers");
     }
-    let tasks: Vec<_> = (0..8).map(|n| tokio::spawn(transfer(room.store(), keys.clone(), n))).collect();
-    let reader = tokio::spawn(sums(room.store(), keys.clone()));
-    for task in tasks {
-        task.await??;
-    }
-    reader.await??;
-    let mut sum = 0;
-    for entry in room.store().read(&keys).await?.into_iter().flatten() {
-        sum += number(&entry)?;
-    }
-    ensure_eq!(sum, 5000, "the sum after all transfers");
     Ok(())
 }
 
@@ -162,7 +152,9 @@ async fn transfer(store: Arc<dyn Store>, keys: Vec<Key>, task: usize) -> Verdict
         let mut seen: Vec<_> = store.read(&pair).await?.into_iter().flatten().collect();
         loop {
             ensure_eq!(seen.len(), 2, "the accounts of a transfer");
-            let (less, more) = (number(&seen[0])? - 1, number(&seen[1])? + 1);
+            let (less, more) = (number(&seen[0])?.checked_sub(1), number(&seen[1])? + 1);
+            let less = less.ok_or_else(|| Failure::new("an account that had 1000 was emptied"))?;
+            tokio::task::yield_now().await;
             let writes = vec![
                 replace(&pair[0], seen[0].version, plain(), less.to_string()),
                 replace(&pair[1], seen[1].version, plain(), more.to_string()),
@@ -194,32 +186,43 @@ async fn sums(store: Arc<dyn Store>, keys: Vec<Key>) -> Verdict {
 
 /// Header and body of one write belong together, for every reader at every moment.
 pub(super) async fn a_reader_never_sees_half_a_write(room: &Room) -> Verdict {
-    let key = room.key("a")?;
-    let version = room.store_one(create(&key, plain(), "0")).await?;
-    let (store, at) = (room.store(), key.clone());
-    let writer = tokio::spawn(async move {
-        let mut version = version;
-        for n in 1..=150_u32 {
-            let header = HeaderDraft { attempts: n, ..plain() };
-            // Bodies of very different lengths tear where equal ones would not.
-            let body = format!("{n}{}", " ".repeat(n as usize * 37 % 4000));
-            match store.commit(vec![replace(&at, version, header, body)]).await? {
-                Commit::Stored(versions) => version = versions.first().copied().unwrap_or_default(),
-                Commit::Conflict(there) => {
-                    return Err(Failure::new(format!("nobody else writes, yet {there:?}")));
-                }
-            }
+    for crowd in CROWDS {
+        let key = room.key(format!("{crowd:?}"))?;
+        let version = room.store_one(create(&key, plain(), "0")).await?;
+        let readers = (0..3).map(|_| see_changes(room.store(), key.clone())).collect();
+        let (written, seen) = (write_on(room, &key, version), together(crowd, readers));
+        match select(pin!(written), pin!(seen)).await {
+            Either::Left((written, _)) => written?,
+            Either::Right((seen, _)) => seen.map(drop)?,
         }
-        Ok::<_, Failure>(())
-    });
-    let mut last = Version::default();
-    while !writer.is_finished() {
-        let there = room.there(&key).await?;
+    }
+    Ok(())
+}
+
+/// Writes for as long as anybody looks.
+async fn write_on(room: &Room, key: &Key, first: Version) -> Verdict {
+    let mut version = first;
+    for n in 1..100_000_u32 {
+        let header = HeaderDraft { attempts: n, ..plain() };
+        // Bodies of very different lengths tear where equal ones would not.
+        let body = format!("{n}{}", " ".repeat(n as usize * 37 % 4000));
+        version = room.store_one(replace(key, version, header, body)).await?;
+        tokio::task::yield_now().await;
+    }
+    Err(Failure::new("100,000 writes, and three readers did not see 30 of them"))
+}
+
+async fn see_changes(store: Arc<dyn Store>, key: Key) -> Verdict {
+    let (mut last, mut changes) = (Version::default(), 0);
+    while changes < 30 {
+        let there = store.read(std::slice::from_ref(&key)).await?.pop().flatten();
+        let there = there.ok_or_else(|| Failure::new("an entry that is only replaced was not there"))?;
         let told: u32 = String::from_utf8_lossy(&there.body).trim_end().parse().unwrap_or(u32::MAX);
         ensure_eq!(told, there.header.attempts, "the number in the body and in the header");
         ensure!(there.version >= last, "version {} was read after {last}", there.version);
+        changes += u32::from(there.version > last);
         last = there.version;
         tokio::task::yield_now().await;
     }
-    writer.await?
+    Ok(())
 }

@@ -95,17 +95,21 @@ pub(super) async fn a_dropped_take_leaves_entries_that_come_back(room: &Room) ->
     }
     for polls in POLLS {
         poll_and_drop(polls, room.store().take_due(room.taking(2))).await;
-    }
-    for entry in look_at_all(room, &keys).await? {
-        let taken = entry.header.holder.is_some();
-        ensure_eq!(entry.header.attempts, u32::from(taken), "the attempts of {entry:?}");
-        ensure_eq!(&entry.body[..], &br#""body""#[..], "the body of {}", entry.key);
-        let due_at =
-            entry.header.due_at.ok_or_else(|| Failure::new(format!("{} is never due", entry.key)))?;
-        let leased = due_at == entry.header.updated_at.plus(HOUR);
-        ensure_eq!(leased, taken, "{} has a lease, and has a holder", entry.key);
+        for entry in look_at_all(room, &keys).await? {
+            ensure_taken_or_not(&entry).map_err(|f| f.at(format!("after {polls} polls")))?;
+        }
     }
     if room.is_exact() { all_come_back(room, keys).await } else { Ok(()) }
+}
+
+fn ensure_taken_or_not(entry: &Entry) -> Verdict {
+    let taken = entry.header.holder.is_some();
+    ensure_eq!(entry.header.attempts, u32::from(taken), "the attempts of {entry:?}");
+    ensure_eq!(&entry.body[..], &br#""body""#[..], "the body of {}", entry.key);
+    let due_at = entry.header.due_at.ok_or_else(|| Failure::new(format!("{} is never due", entry.key)))?;
+    let leased = due_at == entry.header.updated_at.plus(HOUR);
+    ensure_eq!(leased, taken, "{} has a lease, and has a holder", entry.key);
+    Ok(())
 }
 
 /// A take that is still under way may be faster once more; then its lease has to run out too.

@@ -131,6 +131,7 @@ pub(super) async fn expired_entries_do_not_use_up_the_limit_of_a_take(room: &Roo
         let key = room.key(format!("out {n}"))?;
         room.store_one(create(&key, HeaderDraft { keep_for: Some(Duration::ZERO), ..due() }, "1")).await?;
     }
+    room.pass(MILLISECOND).await;
     let key = room.key("live")?;
     room.store_one(create(&key, due(), "1")).await?;
     ensure_eq!(keys_of(&room.take(1).await?), [key], "what was taken behind 30 expired entries");

@@ -281,7 +281,8 @@ pub(super) async fn no_separator_lets_an_id_leave_its_namespace(room: &Room) -> 
 /// A namespace fills 100 bytes; the last ones are left to whoever puts a prefix before it.
 pub(super) async fn long_namespaces_work(room: &Room) -> Verdict {
     let room_left = 100 - room.namespace("").len();
-    let names = ["x", "%", "~", "\\", "A"].map(|c| c.repeat(room_left));
+    let mut names = ["x", "%", "~", "\\", "A"].map(|c| c.repeat(room_left)).to_vec();
+    names.extend([format!("{}y", &names[0][1..]), names[0][1..].to_owned()]);
     let keys = names.iter().map(|name| room.key_in(name, "x".repeat(MAX_ID))).collect::<Verdict<Vec<_>>>()?;
     let wanted = fill(room, &keys).await?;
     ensure_apart(room, &wanted).await

@@ -49,6 +49,7 @@ pub(super) async fn a_scan_gives_whole_entries(room: &Room) -> Verdict {
 }
 
 pub(super) async fn a_scan_of_nothing_ends(room: &Room) -> Verdict {
+    room.store_one(create(&room.key_in("elsewhere", "a")?, plain(), "1")).await?;
     for limit in [0, 1, 100] {
         ensure_eq!(room.walk(room.scan_home(limit)).await?, [], "an empty namespace, {limit} to a page");
     }
@@ -65,11 +66,16 @@ pub(super) async fn a_walk_sees_each_entry_exactly_once(room: &Room) -> Verdict 
 
 pub(super) async fn a_scan_looks_only_at_its_namespace(room: &Room) -> Verdict {
     let keys = fill(room, 5).await?;
-    let other = room.key_in("other", "a")?;
-    room.store_one(create(&other, plain(), "1")).await?;
+    let others = ["other", "hom", "home.", "home2", "Home"];
+    for name in others {
+        room.store_one(create(&room.key_in(name, "a")?, plain(), "1")).await?;
+    }
     once(walk_keys(room, room.scan_home(2)).await?, &keys, "the keys of one namespace")?;
-    let scan = Scan { namespace: Some(other.namespace().to_owned()), ..room.scan_home(2) };
-    once(walk_keys(room, scan).await?, &[other], "the keys of the other namespace")
+    for name in others {
+        let scan = Scan { namespace: Some(room.namespace(name)), ..room.scan_home(2) };
+        once(walk_keys(room, scan).await?, &[room.key_in(name, "a")?], "the keys of another namespace")?;
+    }
+    Ok(())
 }
 
 pub(super) async fn a_scan_without_a_namespace_looks_at_all(room: &Room) -> Verdict {

@@ -1,14 +1,18 @@
 //! `take_due` hands each due entry to one taker.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 use std::time::Duration;
 
 use onlyonce::Key;
-use onlyonce::store::{Commit, Entry, Header, HeaderDraft, Status, TakeDue, Version, Write};
+use onlyonce::store::{Commit, Entry, Header, HeaderDraft, Status, Store, TakeDue, Version, Write};
+use onlyonce::time::BoxFuture;
 
 use super::failure::{ensure, ensure_eq};
-use super::verbs::{HOUR, OTHER, PLAIN, create, delete, due, holder, plain, replace, touch};
-use super::{Room, Verdict};
+use super::verbs::{
+    CROWDS, Crowd, HOUR, OTHER, PLAIN, create, delete, due, holder, plain, replace, together, touch,
+};
+use super::{Failure, Room, Verdict};
 
 fn due_in(span: Duration) -> HeaderDraft {
     HeaderDraft { due_in: Some(span), ..plain() }
@@ -112,6 +116,7 @@ pub(super) async fn other_statuses_do_not_use_up_the_limit_of_a_take(room: &Room
         let key = room.key(format!("other {n}"))?;
         room.store_one(create(&key, HeaderDraft { status: OTHER, ..due() }, "1")).await?;
     }
+    room.pass(Duration::from_millis(1)).await;
     let key = room.key("mine")?;
     room.store_one(create(&key, due(), "1")).await?;
     ensure_eq!(keys_of(&room.take(1).await?), [key], "what was taken behind 30 entries of another status");
@@ -226,79 +231,84 @@ pub(super) async fn a_lease_of_no_time_is_due_again_at_once(room: &Room) -> Verd
     Ok(())
 }
 
-/// Many takers at once: every entry goes to exactly one of them.
+/// Takes a few at a time until nothing is left.
+async fn take_all(store: Arc<dyn Store>, take: TakeDue) -> Verdict<Vec<Entry>> {
+    let mut mine = Vec::new();
+    for _ in 0..1000 {
+        let taken = store.take_due(take.clone()).await?;
+        if taken.is_empty() {
+            return Ok(mine);
+        }
+        mine.extend(taken);
+    }
+    Err(Failure::new("a thousand takes, and something is due still"))
+}
+
+/// Many takers: every entry goes to exactly one of them.
 pub(super) async fn two_takers_never_get_the_same_entry(room: &Room) -> Verdict {
+    for crowd in CROWDS {
+        takers_share_nothing(room, crowd).await.map_err(|f| f.at(format!("{crowd:?}")))?;
+    }
+    Ok(())
+}
+
+async fn takers_share_nothing(room: &Room, crowd: Crowd) -> Verdict {
     let keys = room.keys(120)?;
     for key in &keys {
         room.store_one(create(key, due(), "1")).await?;
     }
-    let tasks: Vec<_> = (0..12)
-        .map(|n| {
-            let (store, take) =
-                (room.store(), TakeDue { holder: holder(&format!("t{n}#1")), ..room.taking(7) });
-            tokio::spawn(async move {
-                let mut mine = Vec::new();
-                for _ in 0..200 {
-                    let taken = store.take_due(take.clone()).await?;
-                    if taken.is_empty() {
-                        break;
-                    }
-                    mine.extend(taken);
-                }
-                Ok::<_, super::Failure>(mine)
-            })
-        })
-        .collect();
+    let takers = (0..12).map(|n| {
+        let take = TakeDue { holder: holder(&format!("t{n}#1")), ..room.taking(7) };
+        take_all(room.store(), take)
+    });
     let mut seen = BTreeSet::new();
-    for task in tasks {
-        for entry in task.await?? {
-            ensure_eq!(entry.header.attempts, 1, "how often {} was taken", entry.key);
-            ensure!(seen.insert(entry.key.clone()), "{} went to two takers", entry.key);
-            room.unchanged(&entry).await?;
-        }
+    for entry in together(crowd, takers.collect()).await?.into_iter().flatten() {
+        ensure_eq!(entry.header.attempts, 1, "how often {} was taken", entry.key);
+        ensure!(seen.insert(entry.key.clone()), "{} went to two takers", entry.key);
+        room.unchanged(&entry).await?;
+        room.store_one(delete(&entry.key, entry.version)).await?;
     }
     ensure_eq!(seen, keys.into_iter().collect(), "which entries were taken");
     Ok(())
 }
 
+async fn delete_all(store: Arc<dyn Store>, seen: Vec<Entry>) -> Verdict<Vec<Entry>> {
+    let mut mine = Vec::new();
+    for entry in seen.into_iter().rev() {
+        if let Commit::Stored(_) = store.commit(vec![delete(&entry.key, entry.version)]).await? {
+            mine.push(entry);
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(mine)
+}
+
 /// A taker and a writer that saw the same version: exactly one of them has it.
 pub(super) async fn a_taker_and_a_writer_never_both_win(room: &Room) -> Verdict {
-    let keys = room.keys(60)?;
+    for crowd in CROWDS {
+        taken_or_deleted(room, crowd).await.map_err(|f| f.at(format!("{crowd:?}")))?;
+    }
+    Ok(())
+}
+
+async fn taken_or_deleted(room: &Room, crowd: Crowd) -> Verdict {
     let mut seen = Vec::new();
-    for key in &keys {
-        seen.push((key.clone(), room.store_one(create(key, due(), "1")).await?));
+    for n in 0..60 {
+        let key = room.key(format!("{crowd:?} {n}"))?;
+        room.store_one(create(&key, due(), "1")).await?;
+        seen.push(room.there(&key).await?);
     }
-    let (store, take) = (room.store(), room.taking(3));
-    let taker = tokio::spawn(async move {
-        let mut mine = Vec::new();
-        for _ in 0..200 {
-            let taken = store.take_due(take.clone()).await?;
-            if taken.is_empty() {
-                break;
-            }
-            mine.extend(taken.into_iter().map(|e| e.key));
+    let work = (0..6).map(|n| -> BoxFuture<'static, Verdict<Vec<Entry>>> {
+        match n % 2 {
+            0 => Box::pin(take_all(room.store(), room.taking(3))),
+            _ => Box::pin(delete_all(room.store(), seen.clone())),
         }
-        Ok::<_, super::Failure>(mine)
     });
-    let store = room.store();
-    let writer = tokio::spawn(async move {
-        let mut mine = Vec::new();
-        for (key, version) in seen.into_iter().rev() {
-            if let Commit::Stored(_) = store.commit(vec![delete(&key, version)]).await? {
-                mine.push(key);
-            }
-        }
-        Ok::<_, super::Failure>(mine)
-    });
-    let (mut taken, deleted) = (taker.await??, writer.await??);
-    for key in &deleted {
-        room.absent(key).await?;
-        ensure!(!taken.contains(key), "{key} was taken and deleted at the same version");
-    }
-    taken.extend(deleted);
-    taken.sort();
-    let mut keys = keys;
-    keys.sort();
-    ensure_eq!(taken, keys, "each entry went to one of the two");
+    let mut won: Vec<_> =
+        together(crowd, work.collect()).await?.into_iter().flatten().map(|e| e.key).collect();
+    won.sort();
+    let mut wanted: Vec<_> = seen.into_iter().map(|e| e.key).collect();
+    wanted.sort();
+    ensure_eq!(won, wanted, "each entry went to one, who took it or deleted it");
     Ok(())
 }

@@ -1,13 +1,16 @@
 //! The few words the cases are written in.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use onlyonce::Key;
 use onlyonce::store::{
     Commit, Cursor, Draft, Entry, Expect, HeaderDraft, Holder, Scan, Status, StoreErrorKind, TakeDue,
     Version, WhoseClock, Write,
 };
+use tokio::sync::Barrier;
 
 use super::failure::{ensure, ensure_eq};
 use super::{Failure, Room, Verdict};
@@ -195,4 +198,42 @@ pub(super) fn same(found: &Entry, wanted: &Entry) -> Verdict {
     let wanted = Entry { read_at: found.read_at, ..wanted.clone() };
     ensure_eq!(*found, wanted, "what is under {}", found.key);
     Ok(())
+}
+
+/// How many run at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Crowd {
+    /// In turn in one task: finds whatever is not atomic between two awaits, on any machine.
+    InTurn,
+    /// A task each, begun at the same moment: as parallel as the machine is.
+    AtOnce,
+}
+
+pub(super) const CROWDS: [Crowd; 2] = [Crowd::InTurn, Crowd::AtOnce];
+
+/// Runs all of them together, and gives back what they answered.
+pub(super) async fn together<T: Send + 'static>(
+    crowd: Crowd,
+    futures: Vec<impl Future<Output = Verdict<T>> + Send + 'static>,
+) -> Verdict<Vec<T>> {
+    let barrier = Arc::new(Barrier::new(futures.len()));
+    let begin = |future| {
+        let barrier = barrier.clone();
+        async move {
+            barrier.wait().await;
+            future.await
+        }
+    };
+    let begun = futures.into_iter().map(begin);
+    match crowd {
+        Crowd::InTurn => join_all(begun).await.into_iter().collect(),
+        Crowd::AtOnce => {
+            let tasks: Vec<_> = begun.map(tokio::spawn).collect();
+            let mut answers = Vec::new();
+            for task in tasks {
+                answers.push(task.await??);
+            }
+            Ok(answers)
+        }
+    }
 }

@@ -14,7 +14,7 @@ use super::verbs::{create, delete, due, plain, replace, touch};
 use super::{Failure, Room, Verdict, within};
 
 /// A signal that takes longer than this has not come.
-const PATIENCE: Duration = Duration::from_secs(20);
+const PATIENCE: Duration = Duration::from_secs(5);
 
 type Change = fn(&Key, Version) -> Write;
 
