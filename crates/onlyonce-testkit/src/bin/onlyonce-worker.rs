@@ -65,19 +65,26 @@ async fn work(orders: &Orders, sink: &Sink, lease: &Lease) -> Result<String, Err
     Ok(value)
 }
 
+/// Delivers one key, and again when it is safe to: a busy machine may take longer than a short lease.
 async fn deliver(engine: &Engine, orders: &Orders, sink: &Sink, policy: &Arc<Policy>, id: &str) -> bool {
-    let Ok(key) = Key::new("storm", id) else { return false };
-    let ran =
-        engine.once(key).policy(policy.clone()).run(async |lease| work(orders, sink, &lease).await).await;
-    match ran {
-        Ok(ran) => say(&format!("{} {id} {}", if ran.replayed { "replayed" } else { "ran" }, ran.value)),
-        Err(RunError::Guard(error)) => say(&format!("{} {id}", error.code())),
-        Err(RunError::Body(error)) => {
-            say(&format!("failed {id} {error}"));
-            return false;
+    for _ in 0..20 {
+        let Ok(key) = Key::new("storm", id) else { return false };
+        let call = engine.once(key).policy(policy.clone());
+        match call.run(async |lease| work(orders, sink, &lease).await).await {
+            Ok(ran) => {
+                say(&format!("{} {id} {}", if ran.replayed { "replayed" } else { "ran" }, ran.value));
+                return true;
+            }
+            Err(RunError::Guard(error)) => {
+                say(&format!("{} {id}", error.code()));
+                if orders.gate || !error.is_retryable() {
+                    return true;
+                }
+            }
+            Err(RunError::Body(error)) => say(&format!("failed {id} {error}")),
         }
     }
-    true
+    false
 }
 
 fn main() -> ExitCode {

@@ -143,7 +143,9 @@ impl Reported {
                     self.values.entry(id.into()).or_default().push(value.into());
                 }
                 ["parked", _] => self.parked += 1,
-                ["claimed", _, _] | ["effect" | "lease_lost", _] | ["end"] => {}
+                ["claimed", _, _]
+                | ["effect" | "lease_lost" | "not_recorded" | "store_unavailable", _]
+                | ["end"] => {}
                 _ => panic!("a worker said {line:?}"),
             }
         }
@@ -284,4 +286,4 @@ macro_rules! processes {
     )*};
 }
 
-processes!(file);
+processes!(sqlite file);

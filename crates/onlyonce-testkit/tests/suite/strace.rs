@@ -94,4 +94,4 @@ macro_rules! faults {
     )*};
 }
 
-faults!(file);
+faults!(sqlite file);
