@@ -30,7 +30,7 @@ use onlyonce::time::Timestamp;
 use super::format::{Kept, Record, encode_removed};
 use super::root::{Name, Root, Shard};
 use super::shard::{FLOOR, LOCK, MAX_FILE, ShardDir, TEMP};
-use super::trouble::Trouble;
+use super::trouble::{Trouble, is_full};
 use super::word::Word;
 
 /// More versions than a key whose file was given up can have had.
@@ -161,11 +161,21 @@ impl<'a> Locked<'a> {
     }
 
     /// No removed entry of this shard had a version above this one.
-    fn floor(&self) -> Result<Version, Trouble> {
+    fn floor(&mut self) -> Result<Version, Trouble> {
         match self.shard.read_file(FLOOR)? {
             Some(Kept::Removed(version)) => Ok(version),
-            Some(Kept::Entry(_)) => Err(self.shard.damaged(FLOOR, "it holds an entry")),
+            Some(Kept::Entry(record)) => {
+                self.shrink_floor(record.version);
+                Ok(record.version)
+            }
             None => self.given_up(FLOOR).map(Version::new),
+        }
+    }
+
+    /// Leaves only the version of an entry that became the floor on a full disk; does nothing while it is full.
+    fn shrink_floor(&mut self, version: Version) {
+        if self.begin().is_ok() && self.fill_temp(&encode_removed(version)).is_ok() {
+            let _ = self.name_temp(FLOOR);
         }
     }
 
@@ -183,16 +193,15 @@ impl<'a> Locked<'a> {
                 format!("the header of {} is longer than any holder's name should make it", record.key);
             return Err(Trouble::new(TooLarge, message));
         }
-        self.replace(name, &bytes)?;
+        self.begin()?;
+        self.fill_temp(&bytes).map_err(|e| self.shard.trouble("write", TEMP, &e))?;
+        self.name_temp(name.as_str())?;
         Ok(record.version)
     }
 
     fn remove(&mut self, name: &Name, version: Version) -> Result<Version, Trouble> {
         if version > self.floor()? {
-            self.replace(name, &encode_removed(version))?;
-            // If this fails, the version stays under the entry's name, which is as good.
-            let raised = self.shard.dir.rename(name.as_str(), FLOOR);
-            self.floor_unsettled |= raised.is_ok();
+            self.raise_floor(name, version)?;
             return Ok(version);
         }
         if self.floor_unsettled {
@@ -205,34 +214,54 @@ impl<'a> Locked<'a> {
         Ok(version)
     }
 
-    /// Gives `name` to a new file with these bytes, once they are on disk.
-    fn replace(&mut self, name: &Name, bytes: &[u8]) -> Result<(), Trouble> {
+    /// Makes the entry of this name the floor.
+    fn raise_floor(&mut self, name: &Name, version: Version) -> Result<(), Trouble> {
         self.begin()?;
-        if let Err(error) = self.write_temp(bytes) {
-            let _ = self.shard.dir.remove(TEMP);
-            return Err(self.shard.trouble("write", TEMP, &error));
+        let small = match self.fill_temp(&encode_removed(version)) {
+            Ok(()) => true,
+            // A full disk must not keep anybody from making room: the whole entry will do.
+            Err(error) if is_full(&error) => false,
+            Err(error) => return Err(self.shard.trouble("write", TEMP, &error)),
+        };
+        if small {
+            self.name_temp(name.as_str())?;
         }
-        match self.shard.dir.rename(TEMP, name.as_str()) {
-            Ok(()) => self.unsettled = true,
-            Err(error) => return Err(self.not_renamed(name, &error)),
+        match self.shard.dir.rename(name.as_str(), FLOOR) {
+            Ok(()) => (self.unsettled, self.floor_unsettled) = (true, true),
+            // The version stays under the entry's name, which is as good.
+            Err(_) if small => {}
+            Err(error) => return Err(self.shard.trouble("remove", name.as_str(), &error)),
         }
         Ok(())
     }
 
-    fn write_temp(&self, bytes: &[u8]) -> io::Result<()> {
-        let mut temp = self.shard.dir.fresh(TEMP)?;
-        temp.write_all(bytes)?;
-        temp.sync_all()
+    /// Makes a temp file of these bytes, on disk; or none.
+    fn fill_temp(&self, bytes: &[u8]) -> io::Result<()> {
+        let fill = || {
+            let mut temp = self.shard.dir.fresh(TEMP)?;
+            temp.write_all(bytes)?;
+            temp.sync_all()
+        };
+        let filled = fill();
+        if filled.is_err() {
+            let _ = self.shard.dir.remove(TEMP);
+        }
+        filled
     }
 
-    fn not_renamed(&mut self, name: &Name, error: &io::Error) -> Trouble {
-        let trouble = self.shard.trouble("write", name.as_str(), error);
+    /// Gives the temp file this name, in the place of what has it now.
+    fn name_temp(&mut self, name: &str) -> Result<(), Trouble> {
+        let Err(error) = self.shard.dir.rename(TEMP, name) else {
+            self.unsettled = true;
+            return Ok(());
+        };
+        let trouble = self.shard.trouble("write", name, &error);
         // A temp file that is still there to be removed did not take the name.
         if self.shard.dir.remove(TEMP).is_ok() {
-            return trouble;
+            return Err(trouble);
         }
         self.unsettled = true;
-        trouble.or_not()
+        Err(trouble.or_not())
     }
 
     /// Says that names are about to change.

@@ -61,9 +61,7 @@ impl std::fmt::Display for Trouble {
 fn advice(error: &io::Error) -> (StoreErrorKind, &'static str) {
     use StoreErrorKind::{Misconfigured, Unavailable};
     match error.kind() {
-        ErrorKind::StorageFull | ErrorKind::QuotaExceeded => {
-            (Unavailable, "; make room there, what is stored is still readable")
-        }
+        _ if is_full(error) => (Unavailable, "; make room there, what is stored is still readable"),
         ErrorKind::PermissionDenied => (Misconfigured, "; a store's directory must belong to its user"),
         ErrorKind::ReadOnlyFilesystem => (Misconfigured, "; a store must be on a disk that can be written"),
         _ if is_not_followed(error) => {
@@ -71,6 +69,11 @@ fn advice(error: &io::Error) -> (StoreErrorKind, &'static str) {
         }
         _ => (Unavailable, ""),
     }
+}
+
+/// Whether there is no room left.
+pub(super) fn is_full(error: &io::Error) -> bool {
+    matches!(error.kind(), ErrorKind::StorageFull | ErrorKind::QuotaExceeded)
 }
 
 /// Whether the name was a symlink, or no directory where one had to be.
