@@ -37,14 +37,15 @@ fn module_docs(tree: &Tree) -> Vec<Finding> {
 }
 
 fn examples(tree: &Tree) -> Vec<Finding> {
-    let is_example = |file: &File| file.directory().ends_with("/examples");
+    let is_example =
+        |file: &File| matches!(file.directory().split('/').collect::<Vec<_>>()[..], [_, _, "examples"]);
     tree.rust()
-        .filter(|(file, _)| is_example(file) && !tree.has(&file.path.replace(".rs", ".stdout")))
+        .filter(|(file, _)| is_example(file) && !tree.has(&file.path.replace(".rs", ".session")))
         .map(|(file, _)| {
             Finding::new(
                 &file.path,
                 0,
-                "put what it prints beside it, as `.stdout`: `cargo xtask test` checks it",
+                "put what it prints beside it, as `.session`: `cargo xtask test` plays it",
             )
         })
         .collect()
@@ -73,6 +74,6 @@ mod tests {
     fn an_example_comes_with_what_it_prints() {
         let example = ("crates/a/examples/show.rs", "fn main() {}");
         assert_eq!(examples(&Tree::of(&[example])).len(), 1);
-        assert_eq!(examples(&Tree::of(&[example, ("crates/a/examples/show.stdout", "")])), []);
+        assert_eq!(examples(&Tree::of(&[example, ("crates/a/examples/show.session", "")])), []);
     }
 }
