@@ -72,6 +72,11 @@ impl Dir {
         Ok(File::from(opened))
     }
 
+    /// Forgets all of a file but its first bytes; needs no room on the disk.
+    pub(super) fn cut(&self, name: &str, len: u64) -> io::Result<()> {
+        self.at(name, OFlags::WRONLY | OFlags::NONBLOCK, Mode::empty())?.set_len(len)
+    }
+
     pub(super) fn rename(&self, from: &str, to: &str) -> io::Result<()> {
         Ok(renameat(&self.handle, from, &self.handle, to)?)
     }

@@ -125,11 +125,21 @@ impl Head {
         Ok(Some(Self { line, len }))
     }
 
+    /// Where it ends, and the body begins.
+    pub(super) fn len(&self) -> u64 {
+        self.len as u64
+    }
+
+    /// Whether it is all that is left of a removed entry.
+    pub(super) fn is_removed(&self) -> bool {
+        matches!(self.line, Line::Removed { .. })
+    }
+
     /// How long the whole file must be.
     pub(super) fn file_len(&self) -> u64 {
         match &self.line {
-            Line::Entry(line) => (self.len as u64).saturating_add(line.body_bytes).saturating_add(1),
-            Line::Removed { .. } => self.len as u64,
+            Line::Entry(line) => self.len().saturating_add(line.body_bytes).saturating_add(1),
+            Line::Removed { .. } => self.len(),
         }
     }
 

@@ -162,21 +162,17 @@ impl<'a> Locked<'a> {
 
     /// No removed entry of this shard had a version above this one.
     fn floor(&mut self) -> Result<Version, Trouble> {
-        match self.shard.read_file(FLOOR)? {
-            Some(Kept::Removed(version)) => Ok(version),
-            Some(Kept::Entry(record)) => {
-                self.shrink_floor(record.version);
-                Ok(record.version)
+        let Some((head, _)) = self.shard.sealed(FLOOR)? else {
+            return self.given_up(FLOOR).map(Version::new);
+        };
+        if !head.is_removed() {
+            // An entry became the floor on a full disk; if there is room now, only its version stays.
+            let small = encode_removed(head.version());
+            if self.begin().is_ok() && self.fill_temp(&small).is_ok() {
+                let _ = self.name_temp(FLOOR);
             }
-            None => self.given_up(FLOOR).map(Version::new),
         }
-    }
-
-    /// Leaves only the version of an entry that became the floor on a full disk; does nothing while it is full.
-    fn shrink_floor(&mut self, version: Version) {
-        if self.begin().is_ok() && self.fill_temp(&encode_removed(version)).is_ok() {
-            let _ = self.name_temp(FLOOR);
-        }
+        Ok(head.version())
     }
 
     /// How many versions a file of this name may have had before somebody gave it up.
@@ -217,20 +213,28 @@ impl<'a> Locked<'a> {
     /// Makes the entry of this name the floor.
     fn raise_floor(&mut self, name: &Name, version: Version) -> Result<(), Trouble> {
         self.begin()?;
-        let small = match self.fill_temp(&encode_removed(version)) {
-            Ok(()) => true,
-            // A full disk must not keep anybody from making room: the whole entry will do.
-            Err(error) if is_full(&error) => false,
+        match self.fill_temp(&encode_removed(version)) {
+            Ok(()) => self.name_temp(name.as_str())?,
+            // A full disk must not keep anybody from making room.
+            Err(error) if is_full(&error) => return self.raise_floor_without_room(name),
             Err(error) => return Err(self.shard.trouble("write", TEMP, &error)),
-        };
-        if small {
-            self.name_temp(name.as_str())?;
         }
-        match self.shard.dir.rename(name.as_str(), FLOOR) {
-            Ok(()) => (self.unsettled, self.floor_unsettled) = (true, true),
-            // The version stays under the entry's name, which is as good.
-            Err(_) if small => {}
-            Err(error) => return Err(self.shard.trouble("remove", name.as_str(), &error)),
+        // If this fails, the version stays under the entry's name, which is as good.
+        self.floor_unsettled |= self.shard.dir.rename(name.as_str(), FLOOR).is_ok();
+        Ok(())
+    }
+
+    /// Makes the whole entry the floor, then cuts its body off: its head says the version.
+    fn raise_floor_without_room(&mut self, name: &Name) -> Result<(), Trouble> {
+        self.shard
+            .dir
+            .rename(name.as_str(), FLOOR)
+            .map_err(|e| self.shard.trouble("remove", name.as_str(), &e))?;
+        (self.unsettled, self.floor_unsettled) = (true, true);
+        // The new name must be on disk before the body goes, or a power cut could leave an entry without one.
+        self.settle().map_err(Trouble::or_not)?;
+        if let Ok(Some((head, _))) = self.shard.sealed(FLOOR) {
+            let _ = self.shard.dir.cut(FLOOR, head.len());
         }
         Ok(())
     }

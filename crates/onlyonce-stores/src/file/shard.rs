@@ -10,6 +10,7 @@ use std::io::{self, Read};
 use std::path::PathBuf;
 
 use onlyonce::Key;
+use onlyonce::store::StoreErrorKind::Corrupt;
 
 use super::MAX_BODY;
 use super::dir::{self, Dir};
@@ -95,7 +96,11 @@ impl<'a> ShardDir<'a> {
         }
     }
 
-    pub(super) fn read_file(&self, name: &str) -> Result<Option<Kept>, Trouble> {
+    fn read_file(&self, name: &str) -> Result<Option<Kept>, Trouble> {
+        twice(|| self.read_file_once(name))
+    }
+
+    fn read_file_once(&self, name: &str) -> Result<Option<Kept>, Trouble> {
         let Some(file) = self.plain_file(name)? else { return Ok(None) };
         let mut bytes = Vec::with_capacity(HEAD_BYTES);
         file.take(MAX_FILE).read_to_end(&mut bytes).map_err(|e| self.trouble("read", name, &e))?;
@@ -112,17 +117,21 @@ impl<'a> ShardDir<'a> {
     }
 
     fn head(&self, name: &str) -> Result<Option<Head>, Trouble> {
+        twice(|| match self.sealed(name)? {
+            Some((head, len)) if head.file_len() != len => {
+                Err(self.damaged(name, &format!("it has {len} bytes instead of {}", head.file_len())))
+            }
+            sealed => Ok(sealed.map(|(head, _)| head)),
+        })
+    }
+
+    /// The head of this file, whatever became of its body, and how long the file is.
+    pub(super) fn sealed(&self, name: &str) -> Result<Option<(Head, u64)>, Trouble> {
         let Some(mut file) = self.plain_file(name)? else { return Ok(None) };
         let (start, len) = start_of(&mut file).map_err(|e| self.trouble("read", name, &e))?;
         let head =
             Head::decode(&start).and_then(|head| head.ok_or("it ends within its first two lines".into()));
-        match head {
-            Ok(head) if head.file_len() == len => Ok(Some(head)),
-            Ok(head) => {
-                Err(self.damaged(name, &format!("it has {len} bytes instead of {}", head.file_len())))
-            }
-            Err(reason) => Err(self.damaged(name, &reason)),
-        }
+        head.map(|head| Some((head, len))).map_err(|reason| self.damaged(name, &reason))
     }
 
     fn plain_file(&self, name: &str) -> Result<Option<File>, Trouble> {
@@ -195,8 +204,8 @@ impl<'a> ShardDir<'a> {
     /// The highest version in any file here; a file that cannot be read counts for nothing.
     fn highest_version(&self) -> Result<u64, Trouble> {
         let entries = self.entry_names()?;
-        let heads = entries.iter().map(|name| name.as_str()).chain([FLOOR]).map(|name| self.head(name));
-        Ok(heads.filter_map(|head| Some(head.ok()??.version().get())).max().unwrap_or_default())
+        let heads = entries.iter().map(|name| name.as_str()).chain([FLOOR]).map(|name| self.sealed(name));
+        Ok(heads.filter_map(|head| Some(head.ok()??.0.version().get())).max().unwrap_or_default())
     }
 
     /// Waits until every change of a name here is on disk.
@@ -224,6 +233,15 @@ impl<'a> ShardDir<'a> {
 fn path(root: &Root, shard: Shard) -> PathBuf {
     let [outer, inner] = shard.names();
     root.path.join(outer).join(inner)
+}
+
+/// Reads again what seems damaged: a file that is being removed from a full disk may lose its body under a
+/// reader's eyes, and then has another name.
+fn twice<T>(read: impl Fn() -> Result<T, Trouble>) -> Result<T, Trouble> {
+    match read() {
+        Err(trouble) if trouble.kind() == Corrupt => read(),
+        done => done,
+    }
 }
 
 /// As much of a file as its head takes, and how long the whole is.
