@@ -22,12 +22,14 @@ struct State<T> {
     jobs: VecDeque<T>,
     /// Threads that wait for a job; a push wakes one only if there is one to wake.
     idle: usize,
+    /// How many jobs they wait for.
+    wanted: usize,
     closed: bool,
 }
 
 impl<T> Queue<T> {
     pub(super) fn new() -> Self {
-        let state = State { jobs: VecDeque::new(), idle: 0, closed: false };
+        let state = State { jobs: VecDeque::new(), idle: 0, wanted: 1, closed: false };
         Self { state: Mutex::new(state), filled: Condvar::new() }
     }
 
@@ -42,16 +44,24 @@ impl<T> Queue<T> {
             return Err(job);
         }
         state.jobs.push_back(job);
-        let idle = state.idle > 0;
+        let (idle, enough) = (state.idle > 0, state.jobs.len() >= state.wanted);
         drop(state);
-        if idle {
+        if idle && enough {
             self.filled.notify_one();
         }
         Ok(idle)
     }
 
-    pub(super) fn len(&self) -> usize {
-        self.lock().jobs.len()
+    /// Waits until there are so many jobs, but no longer than `limit`; for a queue of one thread.
+    pub(super) fn gather(&self, wanted: usize, limit: Duration) {
+        let mut state = self.lock();
+        state.idle += 1;
+        state.wanted = wanted;
+        let few = |state: &mut State<T>| state.jobs.len() < wanted && !state.closed;
+        let (mut state, _) =
+            self.filled.wait_timeout_while(state, limit, few).unwrap_or_else(PoisonError::into_inner);
+        state.idle -= 1;
+        state.wanted = 1;
     }
 
     /// Waits for jobs and moves the first ones, for as long as they fit; `false`: closed, and all are done.

@@ -6,15 +6,16 @@
 //!                 └────────── what came in the meantime is the next group ─┘
 //! ```
 //!
-//! There is no timer: a lone call is committed at once, and under load the groups grow by themselves. Each job
-//! is checked and applied on its own, so one job's conflict is nobody else's; after a real error the group is
-//! rolled back and each job tried alone, which costs nothing when there is none.
+//! A lone call is committed at once, and under load the groups grow by themselves. Each job is checked and
+//! applied on its own, so one job's conflict is nobody else's; after a real error the group is rolled back and
+//! each job tried alone, which costs nothing when there is none.
 //!
 //! The log is not synced behind SQLite's back while the next group is being written, although that would be
 //! faster: other processes would see, and act on, an outcome that a power cut could still take away.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use onlyonce::store::{Commit, Entry, StoreError, TakeDue, Write};
 use onlyonce::time::Clock;
@@ -137,7 +138,7 @@ impl Writer {
         let _closes = ClosesQueue(&desk);
         let mut conn = Some(conn);
         let mut group = Vec::new();
-        while self.next_group(&mut group, 0) {
+        while self.next_group(&mut group, 0, Duration::ZERO) {
             let open = match conn.take() {
                 Some(conn) => Ok(conn),
                 None => self.database.connect(Role::Writer),
@@ -153,7 +154,7 @@ impl Writer {
     fn serve(&mut self, conn: Connection, group: &mut Vec<Job>) {
         let mut session = Session::new(&conn);
         loop {
-            let size = group.len();
+            let (size, start) = (group.len(), self.clock.monotonic());
             match self.commit_group(&mut session, std::mem::take(group)) {
                 After::Sound => {}
                 After::Broken => return,
@@ -164,26 +165,21 @@ impl Writer {
                 }
             }
             self.log.after_commit(&conn);
-            if !self.next_group(group, size) {
+            let took = self.clock.monotonic().saturating_sub(start);
+            if !self.next_group(group, size, took) {
                 return;
             }
         }
     }
 
-    /// Waits for jobs; `last` is the size of the group before.
-    fn next_group(&self, group: &mut Vec<Job>, last: usize) -> bool {
-        // Those just answered are about to ask again. While they do, let them: a group that leaves without them
-        // costs a whole fsync. A lone caller is not waited for.
+    /// Waits for jobs.
+    ///
+    /// Those who were just answered are often about to ask again, and a group that leaves without them costs a
+    /// whole fsync. So after a group of several, as many are waited for, but for no longer than half of what
+    /// the commit took. A lone caller is never made to wait.
+    fn next_group(&self, group: &mut Vec<Job>, last: usize, took: Duration) -> bool {
         if last > 1 {
-            let mut waiting = self.desk.queue.len();
-            loop {
-                std::thread::yield_now();
-                let now_waiting = self.desk.queue.len();
-                if now_waiting <= waiting || now_waiting >= last {
-                    break;
-                }
-                waiting = now_waiting;
-            }
+            self.desk.queue.gather(last, took / 2);
         }
         let (mut writes, mut bytes) = (0, 0);
         self.desk.queue.take(group, |job| {
