@@ -1,7 +1,7 @@
 //! The proof: what shows that the promises are kept.
 //!
 //! Nothing here is linked into a program that runs for users, but for `onlyonce store check`, which runs the
-//! [`conformance`] cases on a server of the user's own.
+//! [`conformance`](mod@conformance) cases on a server of the user's own.
 
 pub mod chance;
 pub mod clock;

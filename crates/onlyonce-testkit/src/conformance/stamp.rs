@@ -16,6 +16,7 @@ use super::{Subject, cases};
 /// use onlyonce_testkit::conformance::{RealTime, Subject};
 ///
 /// onlyonce_testkit::conformance!(memory, Subject::new(MemoryStore::new(), RealTime::default(), "t"));
+/// # fn main() {}
 /// ```
 #[macro_export]
 macro_rules! conformance {

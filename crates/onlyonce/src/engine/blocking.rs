@@ -116,7 +116,7 @@ impl<E> BlockingOnce<'_, E> {
         self
     }
 
-    /// As [`Once::run`]; a sync body cannot be cancelled, so it asks [`BlockingLease::check`].
+    /// As [`Once::run`]; a sync body cannot be cancelled, so it asks [`Lease::check`](crate::Lease::check).
     ///
     /// # Errors
     /// As [`Once::run`], and `blocking_in_async`.
