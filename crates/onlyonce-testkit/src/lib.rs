@@ -7,4 +7,5 @@ pub mod chance;
 pub mod clock;
 pub mod conformance;
 pub mod faults;
+pub mod history;
 pub mod worker;

@@ -4,6 +4,7 @@ mod conformance;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod error_pages;
 mod faults;
+mod history;
 mod mutants;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use onlyonce_testkit::clock::ManualClock;
 use onlyonce_testkit::conformance::{Subject, cases};
 
-use bug::Bug;
-use store::BuggyStore;
+pub(crate) use bug::Bug;
+pub(crate) use store::BuggyStore;
 
 fn with(bug: Bug) -> Subject {
     let clock = ManualClock::new();
