@@ -59,11 +59,12 @@ impl<G: Guide> Reader<'_, G> {
         Ok(place.is_selected())
     }
 
-    fn word(&mut self, word: &'static [u8]) -> Result<(), Flaw> {
+    fn word<const N: usize>(&mut self, word: &[u8; N]) -> Result<(), Flaw> {
         if !self.from.rest.starts_with(word) {
             return self.from.flaw(Wrong::NoValue);
         }
-        self.to.raw(self.from.take_bytes(word.len()));
+        self.to.raw(word);
+        self.from.take_bytes(N);
         Ok(())
     }
 

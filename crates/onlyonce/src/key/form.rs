@@ -57,22 +57,6 @@ impl Form {
         }
     }
 
-    /// Between two members or elements.
-    pub(super) const fn comma(self) -> &'static [u8] {
-        match self {
-            Self::Exact | Self::Jcs => b",",
-            Self::Python => b", ",
-        }
-    }
-
-    /// Between a name and its value.
-    pub(super) const fn colon(self) -> &'static [u8] {
-        match self {
-            Self::Exact | Self::Jcs => b":",
-            Self::Python => b": ",
-        }
-    }
-
     /// Whether everything outside ASCII is escaped.
     pub(super) const fn is_ascii(self) -> bool {
         matches!(self, Self::Python)

@@ -137,7 +137,7 @@ impl Writer {
     /// Makes room for the next element of an array whose first element is at `content`.
     pub(super) fn begin_element(&mut self, content: usize) {
         if self.out.len() > content {
-            self.raw(self.form.comma());
+            divide(&mut self.out, b',', self.form);
         }
     }
 
@@ -170,7 +170,7 @@ impl Writer {
     /// Makes room for the next member; gives the place of its name.
     pub(super) fn begin_member(&mut self, object: &Object) -> usize {
         if self.members.len() > object.first_member {
-            self.raw(self.form.comma());
+            divide(&mut self.out, b',', self.form);
         }
         self.out.len()
     }
@@ -196,7 +196,7 @@ impl Writer {
             }
         }
         self.members.push(member);
-        self.raw(self.form.colon());
+        divide(&mut self.out, b':', self.form);
         Ok(())
     }
 
@@ -238,11 +238,19 @@ impl Writer {
         out.truncate(object.content);
         for member in members.iter().filter(|member| !member.dropped) {
             if out.len() > object.content {
-                out.extend_from_slice(form.comma());
+                divide(out, b',', *form);
             }
             out.extend_from_slice(&spare[member.start - object.content..member.end - object.content]);
         }
         Ok(())
+    }
+}
+
+/// Appends what stands between two members or elements, or between a name and its value.
+fn divide(out: &mut Vec<u8>, sign: u8, form: Form) {
+    out.push(sign);
+    if form == Form::Python {
+        out.push(b' ');
     }
 }
 
