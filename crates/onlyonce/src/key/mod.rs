@@ -1,4 +1,15 @@
 //! What makes two calls the same.
+//!
+//! | of | made with | its id |
+//! | --- | --- | --- |
+//! | anything you name yourself | [`Key::new`] | as you say |
+//! | a content | [`ContentId`] | `sha256:<64 hex>` |
+//! | a JSON payload | [`JsonKey`] | `exact:<64 hex>`, `jcs:<64 hex>`, or `<64 hex>` as from Python |
+//! | a call | [`Key::of_call`], [`CallKey`] | `args:<64 hex>`, in the function's namespace |
+//! | an event | [`EventIdentity`] | `env__id`, or `env__<52 base32>` |
+//! | a job, an effect of it | [`job_key`], [`op_key`] | `job:<64 hex>`, `op:<64 hex>` |
+//!
+//! A [`Fingerprint`] is no key: it tells whether two calls with the same key had the same input.
 
 mod call;
 mod canonical;
