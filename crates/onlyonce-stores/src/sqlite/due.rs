@@ -41,8 +41,8 @@ impl Entries<'_> {
         let statement = self.due.get()?;
         let mut rows = statement.query(params![take.namespace, status.as_str(), now.as_millis(), limit])?;
         while let Some(row) = rows.next()? {
-            let entry = row::entry(row, 3, row::key(row, 1)?, now)?;
-            found.push(Due { due_at: entry.header.due_at.unwrap_or(now), rowid: row.get(0)?, entry });
+            let (rowid, entry) = row::numbered(row, now)?;
+            found.push(Due { due_at: entry.header.due_at.unwrap_or(now), rowid, entry });
         }
         Ok(())
     }

@@ -76,8 +76,22 @@ pub(super) fn entry(row: &Row<'_>, first: usize, key: Key, read_at: Timestamp) -
     })
 }
 
+/// The rowid and entry in a row of rowid, namespace, id, and what [`entry`] wants.
+///
+/// An error names the row: with that, a person can find it.
+pub(super) fn numbered(row: &Row<'_>, read_at: Timestamp) -> Result<(i64, Entry)> {
+    let rowid = row.get(0)?;
+    match key(row, 1).and_then(|key| entry(row, 3, key, read_at)) {
+        Ok(entry) => Ok((rowid, entry)),
+        Err(error) => {
+            let named = format!("row {rowid} of onlyonce_entries: {error}");
+            Err(Error::FromSqlConversionFailure(0, Type::Text, named.into()))
+        }
+    }
+}
+
 /// The key in a row of namespace and id.
-pub(super) fn key(row: &Row<'_>, first: usize) -> Result<Key> {
+fn key(row: &Row<'_>, first: usize) -> Result<Key> {
     let (namespace, id) = (text(row, first)?.unwrap_or_default(), text(row, first + 1)?.unwrap_or_default());
     Key::new(namespace, id).map_err(|e| Error::FromSqlConversionFailure(first, Type::Text, Box::new(e)))
 }

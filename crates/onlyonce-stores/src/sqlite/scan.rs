@@ -91,7 +91,8 @@ fn collect(
     let mut rows = statement.query(params)?;
     let mut found = Vec::new();
     while let Some(row) = rows.next()? {
-        found.push(Found { rowid: row.get(0)?, entry: row::entry(row, 3, row::key(row, 1)?, now)? });
+        let (rowid, entry) = row::numbered(row, now)?;
+        found.push(Found { rowid, entry });
     }
     Ok(found)
 }

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use onlyonce::store::{Durability, Store, StoreError, StoreErrorKind};
+use onlyonce::store::{Durability, Scan, Store, StoreError, StoreErrorKind};
 use onlyonce_stores::sqlite::rusqlite::Connection;
 use onlyonce_stores::sqlite::{SqliteOptions, SqliteStore, Synchronous};
 
@@ -206,4 +206,22 @@ async fn tables_that_vanish_are_told() {
     assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
     let error = store.read(&[super::key("a")]).await.unwrap_err();
     assert_eq!(error.kind(), StoreErrorKind::Misconfigured, "{error}");
+}
+
+#[tokio::test]
+async fn a_row_that_somebody_spoilt_fails_its_own_key_and_is_named() {
+    let (_dir, path) = place();
+    let store = open(&path);
+    store_one(&store, claim("good")).await;
+    store_one(&store, claim("bad")).await;
+    sql(&path, "UPDATE onlyonce_entries SET status = 'Not A Status' WHERE id = 'bad'");
+    assert!(read(&store, "good").await.is_some());
+    let error = store.read(&[super::key("bad")]).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+    assert!(error.to_string().contains("Not A Status"), "{error}");
+    let error = store.commit(vec![claim("bad")]).await.unwrap_err();
+    assert_eq!(error.kind(), StoreErrorKind::Corrupt, "{error}");
+    let error = store.scan(Scan { limit: 10, ..Scan::default() }).await.unwrap_err();
+    assert!(error.to_string().contains("row 2 of onlyonce_entries"), "{error}");
+    store_one(&store, claim("another")).await;
 }
