@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use crate::proc::{cargo, has_cargo, run, succeeds_quietly, timed};
-use crate::{test, tidy};
+use crate::{sim, test, tidy};
 
 pub(crate) const HELP: &str = "\
 usage: cargo xtask ci
 
-Format, lints, tidy, dependencies, documentation, tests. All steps run, also after one has failed; a table of
-times comes at the end, then the test runner's closing lines. A step whose program is missing is *not run*;
+Format, lints, tidy, dependencies, documentation, simulation, tests. All steps run, also after one has failed;
+a table of times comes at the end, then the test runner's closing lines. A step whose program is missing is *not run*;
 with CI set in the environment, a missing rustfmt or clippy fails.
 ";
 
@@ -44,6 +44,7 @@ const STEPS: &[Step] = &[
     ("dependencies", dependencies),
     ("advisories", advisories),
     ("docs", docs),
+    ("simulation", simulation),
 ];
 
 pub(crate) fn command(args: &[String]) -> Result<(), String> {
@@ -121,6 +122,17 @@ fn advisories() -> End {
 
 fn docs() -> End {
     run(cargo(["doc", "--workspace", "--no-deps", "--quiet"]).env("RUSTDOCFLAGS", "--deny warnings")).into()
+}
+
+/// How many seeds every change is walked through.
+const SEEDS: &str = "100000";
+
+fn simulation() -> End {
+    match sim::is_there() {
+        Ok(true) => sim::command(&["--seeds".to_owned(), SEEDS.to_owned()]).into(),
+        Ok(false) => End::NotRun(sim::MISSING),
+        Err(why) => End::Failed(why),
+    }
 }
 
 /// Not run here, but a failure where the change is judged.

@@ -9,9 +9,17 @@ Builds the simulator in release and runs it. `--seeds N` walks N seeds and stops
 promise, with the seed printed; `--seed N` walks one again. All arguments go to the simulator.
 ";
 
+/// What to say where there is none.
+pub(crate) const MISSING: &str = "there is no simulator yet: onlyonce-testkit has no binary `onlyonce-sim`";
+
+/// Whether the workspace has a simulator.
+pub(crate) fn is_there() -> Result<bool, String> {
+    has_target("onlyonce-sim")
+}
+
 pub(crate) fn command(args: &[String]) -> Result<(), String> {
-    if !has_target("onlyonce-sim")? {
-        return Err("there is no simulator yet: onlyonce-testkit has no binary `onlyonce-sim`".to_owned());
+    if !is_there()? {
+        return Err(MISSING.to_owned());
     }
     let mut command =
         cargo(["run", "--release", "--package", "onlyonce-testkit", "--bin", "onlyonce-sim", "--"]);
