@@ -9,3 +9,4 @@ pub mod conformance;
 pub mod faults;
 pub mod history;
 pub mod worker;
+pub mod sim;

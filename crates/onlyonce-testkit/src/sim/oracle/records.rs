@@ -1,0 +1,471 @@
+//! What the store takes: who may have a lease, who may write over what.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use onlyonce::Fingerprint;
+use onlyonce::engine::EffectState;
+use onlyonce::engine::rules::State;
+use onlyonce::store::{Entry, Expect, HeaderDraft, Holder, Write};
+use serde::Deserialize;
+
+use super::calls::CrashPlan;
+use super::{Arrived, Grant, Known, Oracle, Rule, Span, Trace};
+use crate::sim::hosts::Hosts;
+use crate::sim::link::Fate;
+use crate::sim::scenario::{effect_index, key_index};
+use crate::sim::sometimes::Sometimes;
+use crate::sim::world::actor;
+
+/// How long a host that is awake may take to notice that a lease is over.
+const NOTICE_US: u64 = 2_000;
+
+/// What the judge reads in a body.
+#[derive(Deserialize, Default)]
+struct Body {
+    #[serde(default)]
+    fingerprint: Option<Fingerprint>,
+    #[serde(default)]
+    value: Option<u64>,
+    #[serde(default)]
+    failure: Option<Failure>,
+    #[serde(default)]
+    effects: Vec<Effect>,
+}
+
+#[derive(Deserialize)]
+struct Failure {
+    message: String,
+}
+
+#[derive(Deserialize)]
+struct Effect {
+    name: String,
+    state: EffectState,
+    #[serde(default)]
+    value: Option<u64>,
+    #[serde(default)]
+    undone: u32,
+}
+
+impl Body {
+    /// The run that gave the outcome.
+    fn run(&self) -> Option<u64> {
+        self.value.or_else(|| self.failure.as_ref().and_then(|failure| run_in(&failure.message)))
+    }
+
+    fn effects(&self) -> Vec<Trace> {
+        let trace = |effect: &Effect| Trace {
+            name: effect_index(&effect.name),
+            state: effect.state,
+            value: effect.value,
+            undone: effect.undone,
+        };
+        self.effects.iter().map(trace).collect()
+    }
+}
+
+/// The number of the run in a failure's message.
+pub(super) fn run_in(message: &str) -> Option<u64> {
+    let digits = message.trim_start_matches(|c: char| !c.is_ascii_digit());
+    digits.split(|c: char| !c.is_ascii_digit()).next()?.parse().ok()
+}
+
+/// A write that was taken, taken apart.
+struct Taken<'a> {
+    by: &'a Arrived,
+    key: usize,
+    version: u64,
+    header: &'a HeaderDraft,
+    /// `None`: the body stays.
+    body: Option<Body>,
+    expects_nothing: bool,
+    /// What it was written over, expired or not.
+    old: Option<Known>,
+}
+
+impl Taken<'_> {
+    /// What was there.
+    fn before(&self) -> Option<&Known> {
+        self.old.as_ref().filter(|known| !known.is_expired(self.by))
+    }
+
+    fn is_held_by(&self, holder: &Holder) -> bool {
+        self.before().is_some_and(|b| b.state == State::Running && b.holder.as_ref() == Some(holder))
+    }
+
+    fn known(&self, state: State) -> Known {
+        let (fingerprint, effects) = match (&self.body, self.before()) {
+            (Some(body), _) => (body.fingerprint, body.effects()),
+            (None, Some(before)) => (before.fingerprint, before.effects.clone()),
+            (None, None) => (None, Vec::new()),
+        };
+        Known {
+            version: self.version,
+            state,
+            holder: self.header.holder.clone(),
+            attempts: self.header.attempts,
+            due: self.header.due_in.map(|due| self.by.at.plus(due)),
+            expires: self.header.keep_for.map(|keep| self.by.at.plus(keep)),
+            fingerprint,
+            effects,
+        }
+    }
+}
+
+impl Known {
+    fn is_expired(&self, by: &Arrived) -> bool {
+        self.expires.is_some_and(|at| at <= by.at)
+    }
+}
+
+impl Oracle {
+    /// The store took this write, and gave it this version.
+    pub(in crate::sim) fn stored(&mut self, by: &Arrived, write: &Write, version: u64, hosts: &Hosts) {
+        let key = key_index(write.key());
+        self.latest = self.latest.max(by.at);
+        if by.fate == Fate::Late {
+            self.sometimes(Sometimes::LateWriteTaken);
+        }
+        let (header, body) = match write {
+            Write::Put { draft, .. } => (&draft.header, Some(&draft.body)),
+            Write::Touch { header, .. } => (header, None),
+            Write::Delete { .. } => return self.deleted(by, key),
+            Write::Check { .. } => return,
+        };
+        let body = body.map(|bytes: &Bytes| serde_json::from_slice::<Body>(bytes).unwrap_or_default());
+        let old = self.keys[key].there.take();
+        let expects_nothing = write.expect() == Expect::Absent;
+        let taken = Taken { by, key, version, header, body, expects_nothing, old };
+        self.close_spans(&taken);
+        self.take(&taken, hosts);
+        let state = State::from_status(header.status).unwrap_or(State::Forgotten);
+        self.keys[key].there = Some(taken.known(state));
+    }
+
+    fn close_spans(&mut self, taken: &Taken<'_>) {
+        let log = &mut self.keys[taken.key];
+        if let Some(span) = log.spans.last_mut() {
+            span.to_us = span.to_us.min(taken.by.now_us);
+        }
+        if taken.old.is_some() && taken.before().is_none() {
+            log.generation += 1;
+            let was = taken.old.as_ref().map(|old| old.state);
+            if was == Some(State::Completed) {
+                self.sometimes(Sometimes::RanAfterExpiry);
+            }
+            self.sink.anew(taken.key);
+        }
+    }
+
+    fn take(&mut self, taken: &Taken<'_>, hosts: &Hosts) {
+        let state = State::from_status(taken.header.status);
+        match (state, &taken.header.holder) {
+            (Some(State::Running), Some(holder)) => {
+                let seen = self.keys[taken.key].grants.iter().any(|grant| grant.holder == *holder);
+                if taken.body.is_some() && (taken.expects_nothing || !seen) {
+                    self.granted(taken, holder, hosts);
+                } else {
+                    self.extended(taken, holder);
+                }
+            }
+            (Some(State::Forgotten), None) => self.forgotten(taken),
+            (Some(State::Completed | State::Failed | State::Released | State::Parked), Some(holder)) => {
+                self.settled(taken, holder, state.unwrap_or(State::Parked));
+            }
+            (Some(State::Completed | State::Released | State::Parked), None) => {
+                self.decided(taken, state.unwrap_or(State::Parked), hosts);
+            }
+            _ => self.broken(Rule::Fencing, || format!("a write that no rule knows: {:?}", taken.header)),
+        }
+    }
+
+    fn deleted(&mut self, by: &Arrived, key: usize) {
+        self.sometimes(Sometimes::Swept);
+        let log = &mut self.keys[key];
+        let there = log.there.take();
+        log.deleted = true;
+        log.generation += 1;
+        if let Some(span) = log.spans.last_mut() {
+            span.to_us = span.to_us.min(by.now_us);
+        }
+        self.sink.anew(key);
+        if let Some(there) = there.filter(|there| !there.is_expired(by)) {
+            self.broken(Rule::NeverSilent, || format!("sim/{key} was deleted while it was {:?}", there.state));
+        }
+    }
+
+    /// Somebody has a new lease.
+    fn granted(&mut self, taken: &Taken<'_>, holder: &Holder, hosts: &Hosts) {
+        let (key, by) = (taken.key, taken.by);
+        let over = taken.before().map(|before| before.state);
+        self.check_claim(taken, holder, hosts);
+        let log = &mut self.keys[key];
+        let (highest, deleted) = (log.highest_fence, log.deleted);
+        let crash = self.calls.get(by.actor as usize).map(|call| call.plan.crash);
+        let over_crash = matches!(over, Some(State::Running | State::Parked));
+        let log = &mut self.keys[key];
+        log.grants.push(Grant {
+            fence: taken.version,
+            holder: holder.clone(),
+            actor: by.actor,
+            unanswered: by.fate.is_unanswered(),
+            must_probe: over_crash && crash == Some(CrashPlan::Probe),
+            probed: None,
+            begun: false,
+            beat_failed: false,
+            generation: log.generation,
+        });
+        log.highest_fence = highest.max(taken.version);
+        log.deleted = false;
+        if taken.version <= highest {
+            self.broken(Rule::FenceRises, || {
+                format!("sim/{key}: {holder} has fence {}, and {highest} was given before", taken.version)
+            });
+        }
+        if deleted && highest > 0 {
+            self.sometimes(Sometimes::FenceRoseOverDelete);
+        }
+        if by.fate == Fate::Late {
+            self.sometimes(Sometimes::GhostClaim);
+        }
+        match over {
+            Some(State::Running) => {
+                self.sometimes(Sometimes::Takeover);
+                let waited = self.calls.get(by.actor as usize).is_some_and(|call| call.waits_since(by.now_us));
+                if waited {
+                    self.sometimes(Sometimes::WaitedThenTookOver);
+                }
+            }
+            Some(State::Released) => self.sometimes(Sometimes::RanAfterFailure),
+            _ => {}
+        }
+    }
+
+    /// Whether this key could be claimed, by this call.
+    fn check_claim(&mut self, taken: &Taken<'_>, holder: &Holder, hosts: &Hosts) {
+        let (key, by) = (taken.key, taken.by);
+        let attempts = taken.before().map_or(1, |before| before.attempts + 1);
+        if taken.header.attempts != attempts {
+            let got = taken.header.attempts;
+            self.broken(Rule::OnCrash, || format!("sim/{key}: attempt {got} follows attempt {}", attempts - 1));
+        }
+        let Some(before) = taken.before() else { return };
+        let plan = self.calls.get(by.actor as usize).map(|call| call.plan.clone());
+        let crash = plan.as_ref().map(|plan| plan.crash);
+        match before.state {
+            State::Completed | State::Failed => self.broken(Rule::OneOutcome, || {
+                format!("sim/{key} is {:?}, and {holder} claimed it", before.state)
+            }),
+            State::Running => {
+                self.check_overdue(taken, before, hosts);
+                let spent = plan.and_then(|p| p.max_attempts).is_some_and(|most| before.attempts >= most);
+                if crash == Some(CrashPlan::Park) || (crash == Some(CrashPlan::Retry) && spent) {
+                    self.broken(Rule::OnCrash, || {
+                        format!("sim/{key}: {holder} took over a crash that its policy parks")
+                    });
+                }
+            }
+            State::Parked if crash != Some(CrashPlan::Probe) => self.broken(Rule::OnCrash, || {
+                format!("sim/{key} is parked, and {holder} claimed it without a probe")
+            }),
+            State::Parked | State::Released | State::Forgotten => {}
+        }
+        let kept = matches!(before.state, State::Running | State::Parked | State::Released);
+        let effects = taken.body.as_ref().map(Body::effects).unwrap_or_default();
+        if kept && effects != before.effects {
+            self.broken(Rule::EffectsOnce, || format!("sim/{key}: {holder} lost the trace of its effects"));
+        }
+        let other_input = matches!((before.fingerprint, taken.body.as_ref().and_then(|body| body.fingerprint)),
+            (Some(then), Some(now)) if then != now);
+        if other_input && matches!(before.state, State::Running | State::Parked) {
+            self.broken(Rule::OneOutcome, || format!("sim/{key}: {holder} took it over with another input"));
+        }
+    }
+
+    /// A lease that is replaced must be over, and its holder must know.
+    fn check_overdue(&mut self, taken: &Taken<'_>, before: &Known, hosts: &Hosts) {
+        let (key, now_us) = (taken.key, taken.by.now_us);
+        let holder = before.holder.clone();
+        let who = move || holder.as_ref().map_or_else(|| "nobody".to_owned(), Holder::to_string);
+        if before.due.is_some_and(|due| due > self.latest) {
+            let left = before.due.map(|due| due.since(self.latest));
+            self.broken(Rule::OneWinner, || {
+                format!("sim/{key}: the lease of {} was replaced {left:?} before its end", who())
+            });
+        }
+        if self.clock_was_set {
+            return;
+        }
+        let untold = self.runs.iter().find(|run| {
+            run.key == key
+                && run.body_runs
+                && hosts.awake_for(run.host, now_us, NOTICE_US)
+                && run.lease.as_ref().is_some_and(|lease| lease.is_guarded() && !lease.is_lost())
+        });
+        if let Some(run) = untold.map(|run| run.number) {
+            self.broken(Rule::ToldInTime, || {
+                format!("sim/{key}: the lease of {} ran out, and the body of run {run} was not told", who())
+            });
+        }
+    }
+
+    /// A holder goes on.
+    fn extended(&mut self, taken: &Taken<'_>, holder: &Holder) {
+        let key = taken.key;
+        if !taken.is_held_by(holder) {
+            self.broken(Rule::Fencing, || format!("sim/{key}: {holder} extended what it does not hold"));
+        }
+        if taken.header.due_in == Some(Duration::ZERO) {
+            self.sometimes(Sometimes::DroppedBody);
+        }
+        if taken.body.is_none()
+            && let Some(grant) = self.grant_of(key, holder)
+            && std::mem::take(&mut grant.beat_failed)
+        {
+            self.sometimes(Sometimes::HeartbeatRecovered);
+        }
+    }
+
+    /// The last lease of this holder.
+    fn grant_of(&mut self, key: usize, holder: &Holder) -> Option<&mut Grant> {
+        self.keys[key].grants.iter_mut().rev().find(|grant| grant.holder == *holder)
+    }
+
+    /// A heartbeat of this holder did not get through.
+    pub(in crate::sim) fn beat_failed(&mut self, key: usize, holder: &Holder) {
+        if let Some(grant) = self.grant_of(key, holder) {
+            grant.beat_failed = true;
+        }
+    }
+
+    /// A holder is done.
+    fn settled(&mut self, taken: &Taken<'_>, holder: &Holder, state: State) {
+        let (key, by) = (taken.key, taken.by);
+        if !taken.is_held_by(holder) {
+            let before = taken.before().map(|before| (before.state, before.holder.clone()));
+            return self.broken(Rule::Fencing, || {
+                format!("sim/{key}: {holder} wrote {state:?} over {before:?}, which it does not hold")
+            });
+        }
+        let begun = self.grant_of(key, holder).is_some_and(|grant| grant.begun);
+        let Some(body) = &taken.body else {
+            self.sometimes(Sometimes::GivenBack);
+            if begun {
+                self.broken(Rule::NeverSilent, || {
+                    format!("sim/{key}: the body of {holder} had begun, and its key was freed without an end")
+                });
+            }
+            return;
+        };
+        match state {
+            State::Completed | State::Failed => self.check_outcome(taken, holder, state, body),
+            State::Parked => self.sometimes(Sometimes::ParkedByHolder),
+            State::Running | State::Released | State::Forgotten => {}
+        }
+        if state != State::Released {
+            let run = body.run().filter(|_| state != State::Parked);
+            self.open_span(taken, state, run, body.fingerprint, by.fate.is_unanswered());
+        }
+        self.check_effects(key, state, holder, &body.effects());
+    }
+
+    fn check_outcome(&mut self, taken: &Taken<'_>, holder: &Holder, state: State, body: &Body) {
+        let key = taken.key;
+        let Some((fence, probed)) = self.grant_of(key, holder).map(|grant| (grant.fence, grant.probed)) else {
+            return;
+        };
+        let by_probe = probed == Some(super::Found::Happened);
+        let Some(number) = body.run() else {
+            if !by_probe {
+                self.broken(Rule::OneOutcome, || format!("sim/{key}: {holder} recorded {state:?} without a value"));
+            }
+            return;
+        };
+        match self.runs.get_mut(usize::try_from(number).unwrap_or(usize::MAX)) {
+            Some(run) if run.key == key && (run.fence == fence || by_probe) => run.recorded = true,
+            _ => self.broken(Rule::OneOutcome, || {
+                format!("sim/{key}: {holder} recorded the value of run {number}, which is not its own")
+            }),
+        }
+    }
+
+    fn open_span(
+        &mut self,
+        taken: &Taken<'_>,
+        state: State,
+        run: Option<u64>,
+        fingerprint: Option<Fingerprint>,
+        unanswered: bool,
+    ) {
+        let expires = taken.header.keep_for.map(|keep| taken.by.at.plus(keep));
+        self.keys[taken.key].spans.push(Span {
+            run,
+            state,
+            to_us: u64::MAX,
+            expires,
+            fingerprint,
+            unanswered,
+            host: taken.by.host,
+        });
+    }
+
+    /// Somebody who has no lease decides: an arriving call parks, a person resolves.
+    fn decided(&mut self, taken: &Taken<'_>, state: State, hosts: &Hosts) {
+        let (key, by) = (taken.key, taken.by);
+        let Some(before) = taken.before() else {
+            return self.broken(Rule::NeverSilent, || format!("sim/{key}: {state:?} out of nothing"));
+        };
+        match before.state {
+            State::Running => self.check_overdue(taken, before, hosts),
+            State::Parked if by.actor == actor::ADMIN => {}
+            other => self.broken(Rule::OneOutcome, || format!("sim/{key}: {state:?} was written over {other:?}")),
+        }
+        if by.actor == actor::ADMIN {
+            self.sometimes(Sometimes::Resolved);
+        } else {
+            self.sometimes(Sometimes::Parked);
+            let plan = self.calls.get(by.actor as usize).map(|call| call.plan.clone());
+            let spent = plan.as_ref().and_then(|p| p.max_attempts).is_some_and(|m| before.attempts >= m);
+            if plan.is_some_and(|plan| plan.crash == CrashPlan::Retry && spent) {
+                self.sometimes(Sometimes::OutOfAttempts);
+            }
+        }
+        if state != State::Released {
+            let (run, fingerprint) = taken.body.as_ref().map_or((None, None), |b| (b.value, b.fingerprint));
+            self.open_span(taken, state, run, fingerprint, false);
+        }
+    }
+
+    fn forgotten(&mut self, taken: &Taken<'_>) {
+        let key = taken.key;
+        if taken.before().is_some_and(|b| b.state == State::Running && b.due.is_some_and(|d| d > taken.by.at)) {
+            self.sometimes(Sometimes::ForgottenWhileRunning);
+        }
+        if taken.by.actor != actor::ADMIN {
+            self.broken(Rule::NeverSilent, || format!("sim/{key} was forgotten, and nobody had asked for it"));
+        }
+        self.keys[key].generation += 1;
+        self.sink.anew(key);
+    }
+
+    /// The store did not take this write.
+    pub(in crate::sim) fn refused(&mut self, by: &Arrived, write: &Write, there: Option<&Entry>) {
+        let (header, is_put) = match write {
+            Write::Put { draft, .. } => (&draft.header, true),
+            Write::Touch { header, .. } => (header, false),
+            Write::Check { .. } | Write::Delete { .. } => return,
+        };
+        let other = there.is_some_and(|entry| entry.header.holder != header.holder);
+        let running = header.status == State::Running.status();
+        if other && is_put && !running && header.holder.is_some() {
+            self.sometimes(Sometimes::LateSettlementRefused);
+        }
+        if other && !is_put && running {
+            self.sometimes(Sometimes::LateHeartbeatRefused);
+        }
+        if other && by.fate == Fate::Late {
+            self.sometimes(Sometimes::LateWriteRefused);
+        }
+    }
+}
