@@ -8,5 +8,5 @@ pub mod clock;
 pub mod conformance;
 pub mod faults;
 pub mod history;
-pub mod worker;
 pub mod sim;
+pub mod worker;

@@ -67,7 +67,8 @@ fn parse(mut words: impl Iterator<Item = String>) -> Result<Args, String> {
             "--mutant" => {
                 let name = words.next().ok_or("--mutant needs a name")?;
                 let named = Mutant::named(&name);
-                args.mutant = Some(named.ok_or_else(|| format!("there is no mutant {name:?}; see --mutants"))?);
+                args.mutant =
+                    Some(named.ok_or_else(|| format!("there is no mutant {name:?}; see --mutants"))?);
             }
             "--mutants" => args.list = true,
             "--hash" => args.hash = true,

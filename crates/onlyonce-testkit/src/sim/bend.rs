@@ -22,7 +22,8 @@ pub(super) async fn commit(link: &Link, mut writes: Vec<Write>) -> Result<Commit
     let answer = ask(link, writes).await;
     match (mutant, &answer, sent.first()) {
         (Mutant::RunsAnyway, Ok(Commit::Conflict(there)), Some(write)) if is_claim(write) => {
-            let version = there.first().and_then(Option::as_ref).map_or(Version::new(1), |entry| entry.version);
+            let version =
+                there.first().and_then(Option::as_ref).map_or(Version::new(1), |entry| entry.version);
             Ok(Commit::Stored(vec![version]))
         }
         (Mutant::AssumesStored, Err(error), Some(write)) if error.kind() == StoreErrorKind::Uncertain => {
@@ -76,8 +77,14 @@ fn without_input(draft: &Draft) -> Draft {
         // The name, the colon, 64 digits in quotes.
         Some(at) => {
             let (before, after) = (&text[..at], &text[at + 14 + 66..]);
-            Bytes::from(format!("{}{after}", if after.starts_with(',') { before } else { before.trim_end_matches(',') })
-                .replace("{,", "{").replace(",,", ","))
+            Bytes::from(
+                format!(
+                    "{}{after}",
+                    if after.starts_with(',') { before } else { before.trim_end_matches(',') }
+                )
+                .replace("{,", "{")
+                .replace(",,", ","),
+            )
         }
         None => draft.body.clone(),
     };

@@ -56,7 +56,7 @@ pub(super) async fn call(caller: Caller, engine: Engine, plan: CallPlan) {
         },
     };
     world.say(|| format!("call {number} is told {answer:?}"));
-    lock(&world.oracle).call_ends(number, answer);
+    lock(&world.oracle).call_ends(number, world.now_us(), answer);
 }
 
 pub(super) fn text_of(panic: &(dyn Any + Send)) -> Option<&str> {
@@ -140,20 +140,21 @@ fn refusal(error: Error) -> Answer {
     }
 }
 
-/// The body of every call: what the key's script says.
-async fn body(caller: &Caller, lease: Lease) -> Result<u64, Failed> {
-    let world = &caller.world;
-    let begins = Begins {
+fn begins(caller: &Caller, lease: &Lease) -> Begins {
+    Begins {
         actor: caller.number,
         host: caller.host,
         key: key_index(lease.key()),
-        now_us: world.now_us(),
-        at: world.server_clock.now(),
-    };
-    let run = {
-        let mut oracle = lock(&world.oracle);
-        oracle.body_begins(&begins, &lease, &lock(&world.hosts))
-    };
+        now_us: caller.world.now_us(),
+        at: caller.world.server_clock.now(),
+    }
+}
+
+/// The body of every call: what the key's script says.
+async fn body(caller: &Caller, lease: Lease) -> Result<u64, Failed> {
+    let world = &caller.world;
+    let begins = begins(caller, &lease);
+    let run = lock(&world.oracle).body_begins(&begins, &lease, &lock(&world.hosts));
     world.say(|| format!("w{}: run {run} begins for call {} under {lease:?}", caller.host, caller.number));
     let _running = Running { world: world.clone(), number: run };
     let script = &caller.script;
@@ -223,7 +224,8 @@ async fn effect(
     let given = effect
         .run(async |effect_key| {
             ran = true;
-            lock(&world.oracle).effect_begins(run, name, &effect_key);
+            let begins = begins(caller, lease);
+            lock(&world.oracle).effect_begins(&begins, run, (name, &effect_key), &lock(&world.hosts));
             world.say(|| format!("w{}: run {run} begins effect e{name} as {effect_key}", caller.host));
             Sleep::for_us(world, before_us).await;
             if !world.is_calm() && world.dice.happens(caller.script.effect_fails) {

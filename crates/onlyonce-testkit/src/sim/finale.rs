@@ -43,7 +43,8 @@ impl Run<'_> {
         self.seats.push(None);
         self.start_host(slot);
         for key in 0..self.scenario.scripts.len() {
-            let crash = self.scenario.calls.iter().find(|call| call.key == key).map_or(CrashPlan::Retry, |c| c.crash);
+            let crash =
+                self.scenario.calls.iter().find(|call| call.key == key).map_or(CrashPlan::Retry, |c| c.crash);
             self.one_key_has_an_end(slot, key, crash);
             if !self.is_fine() {
                 return false;
@@ -97,6 +98,7 @@ impl Run<'_> {
             fingerprint: None,
             duplicate,
             failure: OnFailure::Unlock,
+            total_us: u64::MAX,
             open: false,
             style: Style::Run,
             cancel_us: None,
@@ -137,7 +139,7 @@ impl Run<'_> {
         let at = self.server.now();
         let mut oracle = lock(&self.world.oracle);
         for key in 0..self.scenario.scripts.len() {
-            let truth = self.server.truth(key);
+            let truth = self.server.shown(self.world.mutant, key);
             let truth = truth.as_ref().map(|entry| (entry.version.get(), entry.header.status.as_str()));
             oracle.check_truth(key, truth, at);
         }

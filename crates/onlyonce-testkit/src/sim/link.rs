@@ -147,7 +147,8 @@ impl World {
             return Fate::Answered;
         }
         let is_write = matches!(request, Request::Commit(_) | Request::TakeDue(_));
-        let is_beat = matches!(request, Request::Commit(writes) if matches!(writes[..], [Write::Touch { .. }]));
+        let is_beat =
+            matches!(request, Request::Commit(writes) if matches!(writes[..], [Write::Touch { .. }]));
         let now = self.now_us();
         let (cut, deaf) = lock(&self.hosts)
             .get(host)
@@ -167,7 +168,13 @@ impl World {
         let [refused, before, after, late] = plan.faults.map(u64::from);
         match draw {
             d if d < refused => Fate::Refused,
-            d if d < refused + before => if is_write { Fate::LostBefore } else { Fate::Refused },
+            d if d < refused + before => {
+                if is_write {
+                    Fate::LostBefore
+                } else {
+                    Fate::Refused
+                }
+            }
             d if is_write && d < refused + before + after => Fate::LostAfter,
             d if is_write && d < refused + before + after + late => Fate::Late,
             _ => Fate::Answered,

@@ -116,7 +116,8 @@ impl<'w> Run<'w> {
             }
             if self.steps > MOST_STEPS {
                 let left = self.tasks.live().count();
-                self.world.broken(Rule::Ends, || format!("after {MOST_STEPS} steps, {left} tasks still go on"));
+                self.world
+                    .broken(Rule::Ends, || format!("after {MOST_STEPS} steps, {left} tasks still go on"));
                 return false;
             }
         }
@@ -228,11 +229,14 @@ impl<'w> Run<'w> {
             max_attempts: plan.max_attempts,
             fingerprint: plan.fingerprint,
             waits: plan.duplicate == onlyonce::OnDuplicate::Wait,
+            total_us: plan.total_us,
             open: plan.open,
         };
         let began = (world.now_us(), world.server_clock.now());
         let number = lock(&world.oracle).call_begins(facts, host, began.0, began.1);
-        world.say(|| format!("w{host}: call {number} on sim/{}: {:?} {:?}", plan.key, plan.style, plan.policy));
+        world.say(|| {
+            format!("w{host}: call {number} on sim/{}: {:?} {:?}", plan.key, plan.style, plan.policy)
+        });
         if let Some(at_us) = plan.cancel_us {
             world.agenda().at(at_us.max(began.0), Next::Cancel(number));
         }
@@ -252,6 +256,7 @@ impl<'w> Run<'w> {
                 return;
             }
             self.world.say(|| format!("call {number} is dropped"));
+            lock(&self.world.oracle).call_dropped(number);
             drop(task);
         }
     }

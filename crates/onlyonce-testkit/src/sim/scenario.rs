@@ -46,9 +46,16 @@ pub(super) struct NetPlan {
 /// One step of a body.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Step {
-    Sleep { us: u64 },
+    Sleep {
+        us: u64,
+    },
     /// An effect the record knows of.
-    Effect { name: u8, undoable: bool, before_us: u64, after_us: u64 },
+    Effect {
+        name: u8,
+        undoable: bool,
+        before_us: u64,
+        after_us: u64,
+    },
     /// A change outside that only a probe can find.
     Mark,
     /// The body asks whether it still has its lease.
@@ -87,6 +94,7 @@ pub(super) struct CallPlan {
     pub(super) fingerprint: Option<Fingerprint>,
     pub(super) duplicate: OnDuplicate,
     pub(super) failure: OnFailure,
+    pub(super) total_us: u64,
     pub(super) open: bool,
     pub(super) style: Style,
     /// When its future is dropped.
@@ -180,7 +188,8 @@ impl Scenario {
 }
 
 fn net(d: &Draw<'_>, lease_us: u64, rough: u32) -> NetPlan {
-    let share = |most: u32| if rough == 0 { 0 } else { u32::try_from(d.below(u64::from(most * rough))).unwrap_or(0) };
+    let share =
+        |most: u32| if rough == 0 { 0 } else { u32::try_from(d.below(u64::from(most * rough))).unwrap_or(0) };
     NetPlan {
         delay_us: lease_us / d.one(&[400, 100, 30]),
         slow: share(15),
@@ -231,13 +240,14 @@ fn call(d: &Draw<'_>, unit_us: u64, slots: usize, crashes: &[CrashPlan], horizon
     let failure = d.one(&[OnFailure::Unlock, OnFailure::Lock]);
     let open = d.happens(30);
     let keep_us = unit_us * d.one(&[1, 4, 1000, 1000]);
+    let total_us = lease_us * d.one(&[1, 2, 1000, 1000, 1000, 1000]);
     let us = Duration::from_micros;
     let mut policy = Policy::default()
         .lease(us(lease_us))
         .keep(us(keep_us))
         .keep_failures(us(unit_us * d.one(&[1, 4, 1000])))
         .wait(us(unit_us * d.one(&[1, 4, 20])))
-        .max_lease_total(us(lease_us * d.one(&[1, 3, 1000, 1000])))
+        .max_lease_total(us(total_us))
         .on_duplicate(duplicate)
         .on_failure(failure)
         .on_lease_lost(d.one(&[OnLeaseLost::Cancel, OnLeaseLost::Cancel, OnLeaseLost::Tell]));
@@ -261,6 +271,7 @@ fn call(d: &Draw<'_>, unit_us: u64, slots: usize, crashes: &[CrashPlan], horizon
         fingerprint: d.one(&[None, None, Some(one), Some(one), Some(one), Some(other)]),
         duplicate,
         failure,
+        total_us,
         open,
         style: d.one(&[Style::Run, Style::Run, Style::KeepingErrors, Style::DecidingErrors, Style::ByHand]),
         cancel_us: d.happens(120).then(|| at_us + d.below(unit_us * 2)),

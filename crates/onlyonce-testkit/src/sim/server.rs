@@ -25,7 +25,7 @@ pub(super) struct Server {
     /// Until when it is not there; what arrives is refused or lost.
     pub(super) down_until_us: u64,
     /// What a broken store shows as versions: the real one, and the one shown.
-    shown: [(u64, u64); 3],
+    versions: [(u64, u64); 3],
     /// What was there before, for a store that reads from the past.
     past: [Option<Entry>; 3],
 }
@@ -37,7 +37,7 @@ impl Server {
             clock,
             paused_until_us: 0,
             down_until_us: 0,
-            shown: Default::default(),
+            versions: Default::default(),
             past: Default::default(),
         }
     }
@@ -56,6 +56,15 @@ impl Server {
         found.into_iter().next().flatten()
     }
 
+    /// The same, with the version it shows.
+    pub(super) fn shown(&self, mutant: Option<Mutant>, key: usize) -> Option<Entry> {
+        let mut entry = self.truth(key)?;
+        if self.shows_other_versions(mutant) {
+            entry.version = self.outward(&entry.key, entry.version);
+        }
+        Some(entry)
+    }
+
     /// A request reaches the server.
     pub(super) fn apply(&mut self, world: &World, id: u32) {
         let now = world.now_us();
@@ -63,9 +72,8 @@ impl Server {
             world.agenda().at(self.paused_until_us + world.dice.below(200), Next::Apply(id));
             return;
         }
-        let Some((request, fate, host, actor)) = lock(&world.net)
-            .op(id)
-            .and_then(|op| Some((op.request.take()?, op.fate, op.host, op.actor)))
+        let Some((request, fate, host, actor)) =
+            lock(&world.net).op(id).and_then(|op| Some((op.request.take()?, op.fate, op.host, op.actor)))
         else {
             return;
         };
@@ -92,9 +100,8 @@ impl Server {
 
     /// The second step of a store that does not write in the step in which it checks.
     pub(super) fn finish(&mut self, world: &World, id: u32) {
-        let Some((mut request, fate, host, actor)) = lock(&world.net)
-            .op(id)
-            .and_then(|op| Some((op.request.take()?, op.fate, op.host, op.actor)))
+        let Some((mut request, fate, host, actor)) =
+            lock(&world.net).op(id).and_then(|op| Some((op.request.take()?, op.fate, op.host, op.actor)))
         else {
             return;
         };
@@ -106,6 +113,7 @@ impl Server {
     }
 
     fn carry_out(&mut self, world: &World, id: u32, request: Request, arrived: &Arrived) {
+        lock(&world.oracle).seen(arrived.at);
         let reply = match request {
             Request::Commit(writes) => self.commit(world, writes, arrived),
             Request::Read(keys) => self.read(world, &keys),
@@ -132,7 +140,10 @@ impl Server {
             return Ok(Reply::Commit(forged));
         }
         if world.is(Mutant::StaleReads) {
-            writes.iter().map(|write| key_index(write.key())).for_each(|key| self.past[key] = self.truth(key));
+            writes
+                .iter()
+                .map(|write| key_index(write.key()))
+                .for_each(|key| self.past[key] = self.truth(key));
         }
         let commit = self.store.commit(writes).now_or_never().unwrap_or(Err(stuck()))?;
         let commit = match world.mutant {
@@ -192,7 +203,9 @@ impl Server {
         let write = writes.first_mut()?;
         match mutant {
             Mutant::BlindSettle if is_settlement(write) => self.expect_what_is_there(write),
-            Mutant::SweepsBlindly if matches!(write, Write::Delete { .. }) => self.expect_what_is_there(write),
+            Mutant::SweepsBlindly if matches!(write, Write::Delete { .. }) => {
+                self.expect_what_is_there(write)
+            }
             Mutant::LosesWrites if self.would_hold(write) && world.dice.happens(60) => {
                 return Some(self.pretend(write));
             }
@@ -292,7 +305,7 @@ impl Server {
 
     fn show(&mut self, mutant: Mutant, write: &Write, real: Version) -> Version {
         let now_ms = self.clock.now().as_millis();
-        let (last, shown) = &mut self.shown[key_index(write.key())];
+        let (last, shown) = &mut self.versions[key_index(write.key())];
         match (write, mutant) {
             (Write::Delete { .. }, Mutant::VersionsRepeat) => *shown = 0,
             (Write::Delete { .. } | Write::Check { .. }, _) => {}
@@ -304,12 +317,12 @@ impl Server {
     }
 
     fn outward(&self, key: &onlyonce::Key, real: Version) -> Version {
-        let (last, shown) = self.shown[key_index(key)];
+        let (last, shown) = self.versions[key_index(key)];
         if last == real.get() { Version::new(shown) } else { real }
     }
 
     fn inward(&self, write: &mut Write) {
-        let (last, shown) = self.shown[key_index(write.key())];
+        let (last, shown) = self.versions[key_index(write.key())];
         let real = |version: &mut Version| {
             *version = Version::new(if version.get() == shown { last } else { u64::MAX });
         };
@@ -356,10 +369,12 @@ fn describe(reply: &Result<Reply, StoreError>, now: Timestamp) -> String {
     let entry = |entry: &Option<Entry>| match entry {
         None => "nothing".to_owned(),
         Some(entry) => {
-            let holder = entry.header.holder.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
-            let due = entry.header.due_at.map_or_else(String::new, |due| {
-                format!(", due in {} ms", due.as_millis() - now.as_millis())
-            });
+            let holder =
+                entry.header.holder.as_ref().map_or_else(|| "nobody".to_owned(), ToString::to_string);
+            let due = entry
+                .header
+                .due_at
+                .map_or_else(String::new, |due| format!(", due in {} ms", due.as_millis() - now.as_millis()));
             let body = String::from_utf8_lossy(&entry.body);
             format!("v{} {} by {holder}{due} {body}", entry.version, entry.header.status)
         }
@@ -369,7 +384,9 @@ fn describe(reply: &Result<Reply, StoreError>, now: Timestamp) -> String {
         Ok(Reply::Commit(Commit::Conflict(there))) => {
             format!("conflict, there is {}", there.iter().map(entry).collect::<Vec<_>>().join(", "))
         }
-        Ok(Reply::Read(found)) => format!("there is {}", found.iter().map(entry).collect::<Vec<_>>().join(", ")),
+        Ok(Reply::Read(found)) => {
+            format!("there is {}", found.iter().map(entry).collect::<Vec<_>>().join(", "))
+        }
         Ok(Reply::Scan(page)) => format!("{} entries", page.entries.len()),
         Ok(Reply::TakeDue(taken)) => format!("{} taken", taken.len()),
         Err(error) => format!("error: {error}"),

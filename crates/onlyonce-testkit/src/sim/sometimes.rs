@@ -62,7 +62,7 @@ sometimes! {
     UndoFailed,
     /// an effect given back from the record
     EffectReplayed,
-    /// an effect begun again after a crash
+    /// a retry that found an effect begun
     EffectBegunAgain,
     /// an effect that the outside knew by its key
     EffectKeyKnown,

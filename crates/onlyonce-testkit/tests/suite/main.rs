@@ -8,6 +8,7 @@ mod history;
 mod mutants;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
+mod sim;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod strace;
 mod subjects;

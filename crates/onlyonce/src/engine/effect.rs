@@ -106,20 +106,20 @@ impl<'a> Effect<'a> {
         F: AsyncFnOnce(String) -> Result<T, E>,
     {
         let Self { at, undo } = self;
-        let key = at.key().await;
         if !at.held.guarded {
-            return body(key).await.map_err(RunError::Body);
+            return body(at.key().await).await.map_err(RunError::Body);
         }
-        if let Some(done) = at.before(&key).await? {
+        if let Some(done) = at.before().await? {
             let value = serde_json::from_str(done.get()).map_err(|e| at.mismatch(&e))?;
             at.register_undo(undo).await;
             return Ok(value);
         }
-        match body(key).await {
+        match body(at.key().await).await {
             Ok(value) => {
                 let raw = to_raw_value(&value).map_err(|e| at.mismatch(&e))?;
-                at.after(EffectState::Done, Some(raw)).await?;
+                // First: should the record not get through, the effect is there all the same.
                 at.register_undo(undo).await;
+                at.after(EffectState::Done, Some(raw)).await?;
                 Ok(value)
             }
             Err(error) => {
@@ -138,7 +138,7 @@ impl At<'_> {
     }
 
     /// Records that it begins; `Some`: it is done already.
-    async fn before(self, key: &str) -> Result<Option<Box<RawValue>>, Error> {
+    async fn before(self) -> Result<Option<Box<RawValue>>, Error> {
         if self.held.is_lost() {
             return Err(self.held.lost_error("before the effect began"));
         }
@@ -150,13 +150,17 @@ impl At<'_> {
                 value.map(Some).ok_or_else(|| self.no_value())
             }
             EffectStep::Run => self.begin(&mut work).await,
+            EffectStep::Park if trace == Trace::Undoing => {
+                Err(self
+                    .park(&mut work, "an earlier run began to take it back, and nobody knows how that ended"))
+            }
             EffectStep::Park => {
                 Err(self.park(&mut work, "an earlier run began it, and nobody knows how it ended"))
             }
             EffectStep::Probe => {
                 // Heartbeats must go on while the outside is asked.
                 drop(work);
-                self.probe(key).await
+                self.probe(trace).await
             }
         }
     }
@@ -164,16 +168,18 @@ impl At<'_> {
     async fn begin(self, work: &mut Work) -> Result<Option<Box<RawValue>>, Error> {
         set(work, self.name, EffectState::Started, None);
         self.held.save(work).await?;
+        // The answer may have taken longer than the lease.
+        self.held.check()?;
         Ok(None)
     }
 
-    async fn probe(self, key: &str) -> Result<Option<Box<RawValue>>, Error> {
+    async fn probe(self, trace: Trace) -> Result<Option<Box<RawValue>>, Error> {
         let OnCrash::Probe(probe) = &self.held.policy.on_crash else { return Ok(None) };
         let suspect = Suspect {
             key: self.held.key.clone(),
             attempt: self.held.attempt.saturating_sub(1),
             effect: Some(self.name.to_owned()),
-            effect_key: Some(key.to_owned()),
+            effect_key: Some(self.key().await),
         };
         let verdict = probe.ask(&suspect).await;
         let mut work = self.held.work.lock().await;
@@ -183,7 +189,13 @@ impl At<'_> {
                 self.held.save(&mut work).await?;
                 value.map(Some).ok_or_else(|| self.no_value())
             }
-            Verdict::DidNot => self.begin(&mut work).await,
+            Verdict::DidNot => {
+                if trace == Trace::Undoing {
+                    // Taken back: done again, it is another effect for the outside.
+                    set(&mut work, self.name, EffectState::Undone, None);
+                }
+                self.begin(&mut work).await
+            }
             Verdict::CannotTell => {
                 Err(self.park(&mut work, "an earlier run began it, and the probe cannot tell"))
             }
@@ -251,7 +263,10 @@ impl Guard {
             let value = record_of(&work, &undo.name).and_then(|effect| effect.value.clone());
             let Some(value) = value else { continue };
             set(&mut work, &undo.name, EffectState::Undoing, Some(value.clone()));
-            if held.save(&mut work).await.is_err() {
+            if let Err(error) = held.save(&mut work).await {
+                // Not begun, so it still stands. Should the store take the settlement all the same, it says so.
+                set(&mut work, &undo.name, EffectState::Done, Some(value));
+                work.trail().unsure = Some(format!("effect {:?} was not taken back: {error}", undo.name));
                 return;
             }
             drop(work);

@@ -135,7 +135,11 @@ impl Guard {
             effect_key: None,
         };
         match probe.ask(&suspect).await {
-            Verdict::DidNot => Ok(Probed::Run(self)),
+            Verdict::DidNot => {
+                // A probe may take longer than heartbeats get through; the body must not begin then.
+                self.held.check()?;
+                Ok(Probed::Run(self))
+            }
             Verdict::Happened(value) => {
                 let known =
                     value.ok_or_else(|| "a probe found that it happened, and knew no value".to_owned());
@@ -226,7 +230,10 @@ impl Guard {
             Sighting::of(entry).ok()
         });
         match written {
-            Err(Error::NotRecorded { source, .. }) if held.policy.on_store_down == OnStoreDown::Open => {
+            // A parked key that is not recorded as parked is none.
+            Err(Error::NotRecorded { source, .. })
+                if held.policy.on_store_down == OnStoreDown::Open && state != State::Parked =>
+            {
                 telemetry::fail_open(held.key.as_str(), &source);
                 held.engine.stats.count(Outcome::FailOpen);
                 Ok(())

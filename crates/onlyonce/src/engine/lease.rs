@@ -149,6 +149,15 @@ impl Held {
         }
     }
 
+    /// Whether it is still held, also when its time has run out and nobody has noticed yet.
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        let now = micros(self.engine.clock.monotonic());
+        if self.guarded && (self.is_lost() || now >= self.deadline_us()) {
+            return Err(self.lost_error("its time ran out"));
+        }
+        Ok(())
+    }
+
     pub(crate) fn on_crash(&self) -> Crash {
         crash_of(&self.policy.on_crash)
     }
@@ -201,6 +210,7 @@ impl Held {
         body: Bytes,
     ) -> Result<Standing, Error> {
         let mut pause = Duration::from_millis(5);
+        let mut uncertain = None;
         loop {
             let expect = Expect::Version(work.version);
             let draft = Draft { header: header.clone(), body: body.clone() };
@@ -213,12 +223,28 @@ impl Held {
                     let there = there.into_iter().next().flatten();
                     match self.standing(there.as_ref()) {
                         Standing::Mine => work.version = there.map_or(work.version, |entry| entry.version),
-                        over => return Ok(over),
+                        Standing::Settled => return Ok(Standing::Settled),
+                        Standing::Lost => return self.lost_after(uncertain, &header),
                     }
                 }
                 // Should a lost reply have hidden a stored write, the next try conflicts with our own record.
-                Err(error) => self.pause(&mut pause, error).await?,
+                Err(error) => {
+                    if error.kind() == StoreErrorKind::Uncertain {
+                        uncertain = Some(StoreError::uncertain(error.to_string()));
+                    }
+                    self.pause(&mut pause, error).await?;
+                }
             }
+        }
+    }
+
+    /// A settlement whose reply was lost may have been stored, and be gone again by now.
+    fn lost_after(&self, uncertain: Option<StoreError>, header: &HeaderDraft) -> Result<Standing, Error> {
+        match uncertain {
+            Some(source) if header.status != State::Running.status() => {
+                Err(Error::NotRecorded { key: self.key.clone(), source })
+            }
+            _ => Ok(Standing::Lost),
         }
     }
 
@@ -328,11 +354,7 @@ impl Lease {
     /// # Errors
     /// `lease_lost`, also when its time has run out and nobody has noticed yet.
     pub fn check(&self) -> Result<(), Error> {
-        let now = micros(self.held.engine.clock.monotonic());
-        if self.held.guarded && (self.is_lost() || now >= self.held.deadline_us()) {
-            return Err(self.held.lost_error("its time ran out"));
-        }
-        Ok(())
+        self.held.check()
     }
 
     /// One change in the outside world, recorded before and after.

@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use super::Inner;
 use super::claim::How;
-use super::rules::State;
+use super::record::whose;
+use super::rules::{self, Standing, State};
 use crate::chance::jitter;
 use crate::key::Key;
 use crate::store::{HeaderDraft, Holder, StoreErrorKind, Write};
@@ -84,7 +85,8 @@ async fn give_back(engine: Arc<Inner>, key: Key, holder: Holder, header: HeaderD
     for tries in 0..TRIES {
         let found = engine.store.read(std::slice::from_ref(&key)).await.ok();
         let entry = found.and_then(|found| found.into_iter().next().flatten());
-        if let Some(entry) = entry.filter(|entry| entry.header.holder.as_ref() == Some(&holder)) {
+        let standing = rules::standing(&holder, whose(entry.as_ref()));
+        if let Some(entry) = entry.filter(|_| standing == Standing::Mine) {
             let write = Write::Touch { key: key.clone(), expect: entry.version, header: header.clone() };
             if engine.store.commit(vec![write]).await.is_ok() {
                 return;

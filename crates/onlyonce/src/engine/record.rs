@@ -107,7 +107,8 @@ impl EffectState {
 
     pub(crate) fn trace(self) -> Trace {
         match self {
-            Self::Started | Self::Undoing => Trace::Begun,
+            Self::Started => Trace::Begun,
+            Self::Undoing => Trace::Undoing,
             Self::Done => Trace::Done,
             Self::Failed | Self::Undone => Trace::None,
         }

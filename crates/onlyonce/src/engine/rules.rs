@@ -274,8 +274,10 @@ pub fn may_forget(state: State, lease_left: Duration, even_running: bool) -> boo
 pub enum Trace {
     /// Nothing: it was never begun, failed cleanly, or was undone.
     None,
-    /// It was begun, or its undo was, and no end is known.
+    /// It was begun, and no end is known.
     Begun,
+    /// Its undo was begun, and no end is known.
+    Undoing,
     /// It is done.
     Done,
 }
@@ -294,20 +296,25 @@ pub enum EffectStep {
 }
 
 /// What a run does about one effect, given its trace.
+///
+/// An effect is begun again under its key, so the outside may know it. One whose undo was begun is not: if it was
+/// taken back, the outside would answer for its key and do nothing; if it was not, another key would do it twice.
 pub fn effect_step(trace: Trace, on_crash: Crash) -> EffectStep {
     match (trace, on_crash) {
         (Trace::None, _) | (Trace::Begun, Crash::Retry) => EffectStep::Run,
         (Trace::Done, _) => EffectStep::Replay,
-        (Trace::Begun, Crash::Probe) => EffectStep::Probe,
-        (Trace::Begun, Crash::Park) => EffectStep::Park,
+        (Trace::Begun | Trace::Undoing, Crash::Probe) => EffectStep::Probe,
+        (Trace::Begun, Crash::Park) | (Trace::Undoing, Crash::Retry | Crash::Park) => EffectStep::Park,
     }
 }
 
 /// The holder's own end of a lease, counted on its monotonic clock from before the request was sent.
 ///
-/// A twentieth early, so that a body is told before the store gives the key to somebody else.
+/// A twentieth early, so that a body is told before the store gives the key to somebody else. Of a short lease
+/// a little more: stores count in whole milliseconds, and heartbeats are looked after in steps of half of one.
 pub fn own_deadline(sent: Duration, lease: Duration) -> Duration {
-    sent.saturating_add(lease - lease / 20)
+    let early = (lease / 20).max(Duration::from_millis(2));
+    sent.saturating_add(lease.saturating_sub(early))
 }
 
 #[cfg(test)]

@@ -175,6 +175,7 @@ fn every_effect_step() {
     let table = [
         (Trace::None, [S::Run, S::Run, S::Run]),
         (Trace::Begun, [S::Run, S::Park, S::Probe]),
+        (Trace::Undoing, [S::Park, S::Park, S::Probe]),
         (Trace::Done, [S::Replay, S::Replay, S::Replay]),
     ];
     for (trace, steps) in table {

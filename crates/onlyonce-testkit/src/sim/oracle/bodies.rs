@@ -23,9 +23,12 @@ pub(in crate::sim) struct Run {
     pub(super) key: usize,
     pub(super) fence: u64,
     pub(super) lease: Option<Lease>,
+    began_us: u64,
     /// The body's future is there, and not at its end.
     pub(super) body_runs: bool,
     pub(super) in_effect: bool,
+    /// Of the key, when its lease was given.
+    generation: u32,
     /// Its outcome was taken by the store.
     pub(super) recorded: bool,
     /// Effects it would have to take back, in order.
@@ -66,14 +69,18 @@ impl Oracle {
     pub(in crate::sim) fn body_begins(&mut self, begins: &Begins, lease: &Lease, hosts: &Hosts) -> u64 {
         let number = self.runs.len() as u64;
         let (key, fence) = (begins.key, lease.fence());
+        let grant = self.keys[key].grants.iter().rev().find(|grant| grant.fence == fence);
+        let generation = grant.map_or(self.keys[key].generation, |grant| grant.generation);
         self.runs.push(Run {
             number,
             host: begins.host,
             key,
             fence,
             lease: Some(lease.clone()),
+            began_us: begins.now_us,
             body_runs: true,
             in_effect: false,
+            generation,
             recorded: false,
             to_undo: Vec::new(),
         });
@@ -93,16 +100,23 @@ impl Oracle {
         let log = &mut self.keys[key];
         let generation = log.generation;
         let Some(grant) = log.grants.iter_mut().rev().find(|grant| grant.fence == fence) else {
-            return self.broken(Rule::OneWinner, || format!("sim/{key}: a body began with fence {fence}, which was never given"));
+            return self.broken(Rule::OneWinner, || {
+                format!("sim/{key}: a body began with fence {fence}, which was never given")
+            });
         };
         let was_begun = std::mem::replace(&mut grant.begun, true);
         let grant = grant.clone();
         if was_begun || grant.actor != begins.actor {
-            self.broken(Rule::OneWinner, || format!("sim/{key}: two bodies began under the lease of {}", grant.holder));
+            self.broken(Rule::OneWinner, || {
+                format!("sim/{key}: two bodies began under the lease of {}", grant.holder)
+            });
         }
         if grant.must_probe && grant.probed != Some(Found::DidNot) {
             self.broken(Rule::OnCrash, || {
-                format!("sim/{key}: {} ran after a crash, and its probe said {:?}", grant.holder, grant.probed)
+                format!(
+                    "sim/{key}: {} ran after a crash, and its probe said {:?}",
+                    grant.holder, grant.probed
+                )
             });
         }
         if grant.unanswered {
@@ -110,11 +124,15 @@ impl Oracle {
         }
         let awake = !self.clock_was_set && hosts.awake_for(begins.host, begins.now_us, NOTICE_US);
         let over = match &self.keys[key].there {
-            Some(there) if there.holder.as_ref() == Some(&grant.holder) => there.due.is_some_and(|due| due <= begins.at),
+            Some(there) if there.holder.as_ref() == Some(&grant.holder) => {
+                there.due.is_some_and(|due| due <= begins.at)
+            }
             _ => grant.generation == generation,
         };
         if awake && over {
-            self.broken(Rule::ToldInTime, || format!("sim/{key}: {} began when its lease was over", grant.holder));
+            self.broken(Rule::ToldInTime, || {
+                format!("sim/{key}: {} began when its lease was over", grant.holder)
+            });
         }
     }
 
@@ -127,15 +145,28 @@ impl Oracle {
         (there.holder.as_ref() == Some(&grant.holder)).then_some((&grant.holder, &there.effects[..]))
     }
 
-    /// An effect begins; its record must say so.
-    pub(in crate::sim) fn effect_begins(&mut self, number: u64, name: u8, effect_key: &str) {
+    /// An effect begins: under a lease, and its record must say so.
+    pub(in crate::sim) fn effect_begins(
+        &mut self,
+        begins: &Begins,
+        number: u64,
+        effect: (u8, &str),
+        hosts: &Hosts,
+    ) {
+        let (name, effect_key) = effect;
         let Some(run) = self.run(number) else { return };
         run.in_effect = true;
-        let (key, fence) = (run.key, run.fence);
+        let (key, fence, generation) = (run.key, run.fence, run.generation);
         if fence == 0 {
             return;
         }
         let trace = self.holds(number).map(|(_, effects)| effects.iter().copied().find(|e| e.name == name));
+        let over = match trace {
+            Some(_) => {
+                self.keys[key].there.as_ref().is_some_and(|t| t.due.is_some_and(|due| due <= begins.at))
+            }
+            None => generation == self.keys[key].generation,
+        };
         match trace {
             Some(Some(trace)) if trace.state == EffectState::Started => {
                 self.check_effect_key(key, name, trace.undone, effect_key);
@@ -144,6 +175,11 @@ impl Oracle {
                 format!("sim/{key}: effect e{name} of run {number} began, and its record says {trace:?}")
             }),
             None => {}
+        }
+        if over && !self.clock_was_set && hosts.awake_for(begins.host, begins.now_us, NOTICE_US) {
+            self.broken(Rule::ToldInTime, || {
+                format!("sim/{key}: effect e{name} of run {number} began when its lease was over")
+            });
         }
     }
 
@@ -168,8 +204,9 @@ impl Oracle {
         undoable: bool,
     ) -> Result<u64, Refused> {
         let Some(run) = self.run(number) else { return Err(Refused) };
-        let (key, fence) = (run.key, run.fence);
-        match self.sink.perform(key, name, effect_key, fence) {
+        let (key, fence, generation) = (run.key, run.fence, run.generation);
+        let old = generation != self.keys[key].generation;
+        match self.sink.perform(key, name, effect_key, fence, old) {
             Ok((done, known)) => {
                 if known {
                     self.sometimes(Sometimes::EffectKeyKnown);
@@ -190,7 +227,9 @@ impl Oracle {
         if fence > 0
             && let Some(holder) = self.holds(number).map(|(holder, _)| holder.clone())
         {
-            self.broken(Rule::FenceRises, || format!("{holder} has the key, and its fence {fence} is refused outside"));
+            self.broken(Rule::FenceRises, || {
+                format!("{holder} has the key, and its fence {fence} is refused outside")
+            });
         }
         Err(Refused)
     }
@@ -222,7 +261,9 @@ impl Oracle {
         let place = run.to_undo.iter().rposition(|other| *other == done);
         run.to_undo.truncate(place.unwrap_or(0));
         if place.is_none() {
-            self.broken(Rule::EffectsOnce, || format!("sim/{key}: run {number} took effect {done} back out of turn"));
+            self.broken(Rule::EffectsOnce, || {
+                format!("sim/{key}: run {number} took effect {done} back out of turn")
+            });
         }
         match self.sink.undo(key, done, fence) {
             Ok(()) => {
@@ -248,8 +289,11 @@ impl Oracle {
             State::Failed | State::Released => {
                 let fence = self.keys[key].grants.iter().rev().find(|g| g.holder == *holder).map(|g| g.fence);
                 let left = self.runs.iter().filter(|run| run.key == key && Some(run.fence) == fence);
-                let left: Vec<u64> =
-                    left.flat_map(|run| &run.to_undo).copied().filter(|done| !self.sink.is_undone(*done)).collect();
+                let left: Vec<u64> = left
+                    .flat_map(|run| &run.to_undo)
+                    .copied()
+                    .filter(|done| !self.sink.is_undone(*done))
+                    .collect();
                 if !left.is_empty() {
                     self.broken(Rule::EffectsOnce, || {
                         format!("sim/{key}: {holder} failed, and its effects {left:?} were not taken back")
@@ -319,6 +363,17 @@ impl Oracle {
             Found::DidNot => Sometimes::ProbeDidNot,
             Found::CannotTell => Sometimes::ProbeCannotTell,
         });
+    }
+
+    /// A call lost its lease: was there a body to be stopped?
+    pub(super) fn count_lost(&mut self, number: u32, now_us: u64) {
+        let Some(call) = self.calls.get(number as usize) else { return };
+        let Some(run) = call.run.and_then(|run| self.runs.get(usize::try_from(run).ok()?)) else { return };
+        let spent = now_us.saturating_sub(run.began_us) >= call.plan.total_us;
+        self.sometimes(Sometimes::BodyCancelled);
+        if spent {
+            self.sometimes(Sometimes::LeaseSpent);
+        }
     }
 
     /// A host dies: what of it was under way.

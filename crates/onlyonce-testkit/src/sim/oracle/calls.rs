@@ -24,6 +24,8 @@ pub(in crate::sim) struct CallFacts {
     pub(in crate::sim) max_attempts: Option<u32>,
     pub(in crate::sim) fingerprint: Option<Fingerprint>,
     pub(in crate::sim) waits: bool,
+    /// For how long heartbeats may keep its lease.
+    pub(in crate::sim) total_us: u64,
     /// It may run, and end, without the store.
     pub(in crate::sim) open: bool,
 }
@@ -35,7 +37,11 @@ pub(in crate::sim) struct Call {
     pub(super) host: usize,
     pub(super) run: Option<u64>,
     began_us: u64,
-    began_at: Timestamp,
+    /// When it began, or the call whose flight it may share: what that one saw it may be given too.
+    sees_us: u64,
+    sees_at: Timestamp,
+    /// Its future was dropped.
+    dropped: bool,
     pub(in crate::sim) answer: Option<Answer>,
 }
 
@@ -49,7 +55,11 @@ impl Call {
 /// What a call was told.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum Answer {
-    Value { run: u64, replayed: bool, waited: bool },
+    Value {
+        run: u64,
+        replayed: bool,
+        waited: bool,
+    },
     /// The body's own error, of this run or of a recorded one.
     Failed(Option<u64>),
     FailedBefore(String),
@@ -74,18 +84,33 @@ impl Oracle {
         now_us: u64,
         at: Timestamp,
     ) -> u32 {
-        self.calls.push(Call { plan, host, run: None, began_us: now_us, began_at: at, answer: None });
+        let shares = |call: &&Call| {
+            call.host == host && call.plan.key == plan.key && call.answer.is_none() && !call.dropped
+        };
+        let first = self.calls.iter().find(shares).map(|call| (call.began_us, call.sees_at));
+        let (sees_us, sees_at) = first.unwrap_or((now_us, at));
+        let (run, dropped, answer) = (None, false, None);
+        self.calls.push(Call { plan, host, run, began_us: now_us, sees_us, sees_at, dropped, answer });
         u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX)
     }
 
+    /// A call's future is dropped.
+    pub(in crate::sim) fn call_dropped(&mut self, number: u32) {
+        if let Some(call) = self.calls.get_mut(number as usize) {
+            call.dropped = true;
+        }
+    }
+
     /// A call is told its answer.
-    pub(in crate::sim) fn call_ends(&mut self, number: u32, answer: Answer) {
+    pub(in crate::sim) fn call_ends(&mut self, number: u32, now_us: u64, answer: Answer) {
         let Some(call) = self.calls.get_mut(number as usize) else { return };
         call.answer = Some(answer.clone());
         let own = call.run;
         match answer {
             Answer::Value { run, replayed: false, .. } => self.check_first(number, run, own),
-            Answer::Value { run, waited, .. } => self.check_replay(number, Some(run), State::Completed, waited),
+            Answer::Value { run, waited, .. } => {
+                self.check_replay(number, Some(run), State::Completed, waited)
+            }
             Answer::Failed(run) if own.is_some() && run == own => self.sometimes(Sometimes::BodyFailed),
             Answer::Failed(run) => self.check_failure(number, run),
             Answer::FailedBefore(message) => self.check_failure(number, run_in(&message)),
@@ -94,7 +119,8 @@ impl Oracle {
             Answer::InputChanged => self.sometimes(Sometimes::InputChanged),
             Answer::NotRecorded => self.sometimes(Sometimes::NotRecorded),
             Answer::Panicked => self.sometimes(Sometimes::BodyPanicked),
-            Answer::InProgress | Answer::Duplicate | Answer::LeaseLost | Answer::Store(_) => {}
+            Answer::LeaseLost => self.count_lost(number, now_us),
+            Answer::InProgress | Answer::Duplicate | Answer::Store(_) => {}
             Answer::Other(what) => {
                 self.broken(Rule::Ends, || format!("call {number} ended in a way no call should: {what}"));
             }
@@ -106,7 +132,9 @@ impl Oracle {
         let Some(call) = self.calls.get(number as usize) else { return };
         let (key, open) = (call.plan.key, call.plan.open);
         if own != Some(run) {
-            self.broken(Rule::OneOutcome, || format!("call {number} gave the value of run {run}, its own is {own:?}"));
+            self.broken(Rule::OneOutcome, || {
+                format!("call {number} gave the value of run {run}, its own is {own:?}")
+            });
         }
         let span = self.keys[key].spans.iter().find(|s| s.run == Some(run) && s.state == State::Completed);
         match span.map(|span| span.unanswered) {
@@ -128,14 +156,14 @@ impl Oracle {
     fn check_replay(&mut self, number: u32, run: Option<u64>, state: State, waited: bool) {
         let Some(call) = self.calls.get(number as usize) else { return };
         let (key, host) = (call.plan.key, call.host);
-        let there = |span: &&Span| span.run == run && span.state == state && span.to_us >= call.began_us;
+        let there = |span: &&Span| span.run == run && span.state == state && span.to_us >= call.sees_us;
         let Some(span) = self.keys[key].spans.iter().rev().find(there) else {
             return self.broken(Rule::OneOutcome, || {
                 format!("call {number} on sim/{key} was given {state:?} of run {run:?}, which was not there")
             });
         };
         let other_input = matches!((call.plan.fingerprint, span.fingerprint), (Some(a), Some(b)) if a != b);
-        let outlived = span.expires.is_some_and(|at| at <= call.began_at) && !self.clock_went_back;
+        let outlived = span.expires.is_some_and(|at| at <= call.sees_at) && !self.clock_went_back;
         if waited {
             let shared = span.host == host;
             self.sometimes(if shared { Sometimes::SharedFlight } else { Sometimes::WaitedForValue });
@@ -155,9 +183,11 @@ impl Oracle {
     fn check_parked(&mut self, number: u32) {
         let Some(call) = self.calls.get(number as usize) else { return };
         let key = call.plan.key;
-        let there = |span: &Span| span.state == State::Parked && span.to_us >= call.began_us;
+        let there = |span: &Span| span.state == State::Parked && span.to_us >= call.sees_us;
         if !self.keys[key].spans.iter().any(there) {
-            self.broken(Rule::NeverSilent, || format!("call {number} was told that sim/{key} is parked, and it is not"));
+            self.broken(Rule::NeverSilent, || {
+                format!("call {number} was told that sim/{key} is parked, and it is not")
+            });
         }
     }
 
@@ -166,7 +196,8 @@ impl Oracle {
         for number in 0..self.calls.len() {
             let call = &self.calls[number];
             let Some(run) = call.run else { continue };
-            let recorded = self.runs.get(usize::try_from(run).unwrap_or(usize::MAX)).is_some_and(|r| r.recorded);
+            let recorded =
+                self.runs.get(usize::try_from(run).unwrap_or(usize::MAX)).is_some_and(|r| r.recorded);
             if call.answer == Some(Answer::LeaseLost) && recorded {
                 self.broken(Rule::OneOutcome, || {
                     format!("call {number} was told that it recorded nothing, and run {run} is recorded")

@@ -204,6 +204,11 @@ impl Oracle {
         }
     }
 
+    /// The server has seen this moment: what was due by then is over, wherever its clock goes afterwards.
+    pub(super) fn seen(&mut self, at: Timestamp) {
+        self.latest = self.latest.max(at);
+    }
+
     pub(super) fn sometimes(&mut self, what: Sometimes) {
         self.counts.count(what);
     }

@@ -24,8 +24,6 @@ const NOTICE_US: u64 = 2_000;
 #[derive(Deserialize, Default)]
 struct Body {
     #[serde(default)]
-    fingerprint: Option<Fingerprint>,
-    #[serde(default)]
     value: Option<u64>,
     #[serde(default)]
     failure: Option<Failure>,
@@ -80,6 +78,8 @@ struct Taken<'a> {
     /// `None`: the body stays.
     body: Option<Body>,
     expects_nothing: bool,
+    /// The input the key stands for from now on, as its callers told it.
+    fingerprint: Option<Fingerprint>,
     /// What it was written over, expired or not.
     old: Option<Known>,
 }
@@ -95,10 +95,10 @@ impl Taken<'_> {
     }
 
     fn known(&self, state: State) -> Known {
-        let (fingerprint, effects) = match (&self.body, self.before()) {
-            (Some(body), _) => (body.fingerprint, body.effects()),
-            (None, Some(before)) => (before.fingerprint, before.effects.clone()),
-            (None, None) => (None, Vec::new()),
+        let effects = match (&self.body, self.before()) {
+            (Some(body), _) => body.effects(),
+            (None, Some(before)) => before.effects.clone(),
+            (None, None) => Vec::new(),
         };
         Known {
             version: self.version,
@@ -107,7 +107,7 @@ impl Taken<'_> {
             attempts: self.header.attempts,
             due: self.header.due_in.map(|due| self.by.at.plus(due)),
             expires: self.header.keep_for.map(|keep| self.by.at.plus(keep)),
-            fingerprint,
+            fingerprint: self.fingerprint,
             effects,
         }
     }
@@ -123,7 +123,6 @@ impl Oracle {
     /// The store took this write, and gave it this version.
     pub(in crate::sim) fn stored(&mut self, by: &Arrived, write: &Write, version: u64, hosts: &Hosts) {
         let key = key_index(write.key());
-        self.latest = self.latest.max(by.at);
         if by.fate == Fate::Late {
             self.sometimes(Sometimes::LateWriteTaken);
         }
@@ -136,11 +135,28 @@ impl Oracle {
         let body = body.map(|bytes: &Bytes| serde_json::from_slice::<Body>(bytes).unwrap_or_default());
         let old = self.keys[key].there.take();
         let expects_nothing = write.expect() == Expect::Absent;
-        let taken = Taken { by, key, version, header, body, expects_nothing, old };
+        let mut taken = Taken { by, key, version, header, body, expects_nothing, fingerprint: None, old };
+        taken.fingerprint = self.input_of(&taken);
         self.close_spans(&taken);
         self.take(&taken, hosts);
         let state = State::from_status(header.status).unwrap_or(State::Forgotten);
         self.keys[key].there = Some(taken.known(state));
+    }
+
+    /// A claim brings its caller's input; other writes leave it as it is.
+    fn input_of(&self, taken: &Taken<'_>) -> Option<Fingerprint> {
+        let told = self.calls.get(taken.by.actor as usize).and_then(|call| call.plan.fingerprint);
+        match State::from_status(taken.header.status) {
+            Some(State::Running) if self.is_claim(taken) => told,
+            Some(State::Forgotten) | None => None,
+            Some(_) => taken.before().and_then(|before| before.fingerprint),
+        }
+    }
+
+    /// Whether a write is a new lease, and not one that goes on.
+    fn is_claim(&self, taken: &Taken<'_>) -> bool {
+        let seen = |holder: &Holder| self.keys[taken.key].grants.iter().any(|grant| grant.holder == *holder);
+        taken.body.is_some() && (taken.expects_nothing || !taken.header.holder.as_ref().is_some_and(seen))
     }
 
     fn close_spans(&mut self, taken: &Taken<'_>) {
@@ -162,8 +178,7 @@ impl Oracle {
         let state = State::from_status(taken.header.status);
         match (state, &taken.header.holder) {
             (Some(State::Running), Some(holder)) => {
-                let seen = self.keys[taken.key].grants.iter().any(|grant| grant.holder == *holder);
-                if taken.body.is_some() && (taken.expects_nothing || !seen) {
+                if self.is_claim(taken) {
                     self.granted(taken, holder, hosts);
                 } else {
                     self.extended(taken, holder);
@@ -191,7 +206,9 @@ impl Oracle {
         }
         self.sink.anew(key);
         if let Some(there) = there.filter(|there| !there.is_expired(by)) {
-            self.broken(Rule::NeverSilent, || format!("sim/{key} was deleted while it was {:?}", there.state));
+            self.broken(Rule::NeverSilent, || {
+                format!("sim/{key} was deleted while it was {:?}", there.state)
+            });
         }
     }
 
@@ -232,7 +249,8 @@ impl Oracle {
         match over {
             Some(State::Running) => {
                 self.sometimes(Sometimes::Takeover);
-                let waited = self.calls.get(by.actor as usize).is_some_and(|call| call.waits_since(by.now_us));
+                let waited =
+                    self.calls.get(by.actor as usize).is_some_and(|call| call.waits_since(by.now_us));
                 if waited {
                     self.sometimes(Sometimes::WaitedThenTookOver);
                 }
@@ -248,7 +266,9 @@ impl Oracle {
         let attempts = taken.before().map_or(1, |before| before.attempts + 1);
         if taken.header.attempts != attempts {
             let got = taken.header.attempts;
-            self.broken(Rule::OnCrash, || format!("sim/{key}: attempt {got} follows attempt {}", attempts - 1));
+            self.broken(Rule::OnCrash, || {
+                format!("sim/{key}: attempt {got} follows attempt {}", attempts - 1)
+            });
         }
         let Some(before) = taken.before() else { return };
         let plan = self.calls.get(by.actor as usize).map(|call| call.plan.clone());
@@ -271,13 +291,17 @@ impl Oracle {
             }),
             State::Parked | State::Released | State::Forgotten => {}
         }
+        if before.effects.iter().any(|trace| trace.state == EffectState::Started)
+            && crash == Some(CrashPlan::Retry)
+        {
+            self.sometimes(Sometimes::EffectBegunAgain);
+        }
         let kept = matches!(before.state, State::Running | State::Parked | State::Released);
         let effects = taken.body.as_ref().map(Body::effects).unwrap_or_default();
         if kept && effects != before.effects {
             self.broken(Rule::EffectsOnce, || format!("sim/{key}: {holder} lost the trace of its effects"));
         }
-        let other_input = matches!((before.fingerprint, taken.body.as_ref().and_then(|body| body.fingerprint)),
-            (Some(then), Some(now)) if then != now);
+        let other_input = matches!((before.fingerprint, taken.fingerprint), (Some(a), Some(b)) if a != b);
         if other_input && matches!(before.state, State::Running | State::Parked) {
             self.broken(Rule::OneOutcome, || format!("sim/{key}: {holder} took it over with another input"));
         }
@@ -365,46 +389,43 @@ impl Oracle {
         }
         if state != State::Released {
             let run = body.run().filter(|_| state != State::Parked);
-            self.open_span(taken, state, run, body.fingerprint, by.fate.is_unanswered());
+            self.open_span(taken, state, run, by.fate.is_unanswered());
         }
         self.check_effects(key, state, holder, &body.effects());
     }
 
     fn check_outcome(&mut self, taken: &Taken<'_>, holder: &Holder, state: State, body: &Body) {
         let key = taken.key;
-        let Some((fence, probed)) = self.grant_of(key, holder).map(|grant| (grant.fence, grant.probed)) else {
+        let Some((fence, probed)) = self.grant_of(key, holder).map(|grant| (grant.fence, grant.probed))
+        else {
             return;
         };
         let by_probe = probed == Some(super::Found::Happened);
         let Some(number) = body.run() else {
             if !by_probe {
-                self.broken(Rule::OneOutcome, || format!("sim/{key}: {holder} recorded {state:?} without a value"));
+                self.broken(Rule::OneOutcome, || {
+                    format!("sim/{key}: {holder} recorded {state:?} without a value")
+                });
             }
             return;
         };
         match self.runs.get_mut(usize::try_from(number).unwrap_or(usize::MAX)) {
-            Some(run) if run.key == key && (run.fence == fence || by_probe) => run.recorded = true,
+            Some(run) if run.key == key && run.fence == fence => run.recorded = true,
+            Some(run) if run.key == key && by_probe => {}
             _ => self.broken(Rule::OneOutcome, || {
                 format!("sim/{key}: {holder} recorded the value of run {number}, which is not its own")
             }),
         }
     }
 
-    fn open_span(
-        &mut self,
-        taken: &Taken<'_>,
-        state: State,
-        run: Option<u64>,
-        fingerprint: Option<Fingerprint>,
-        unanswered: bool,
-    ) {
+    fn open_span(&mut self, taken: &Taken<'_>, state: State, run: Option<u64>, unanswered: bool) {
         let expires = taken.header.keep_for.map(|keep| taken.by.at.plus(keep));
         self.keys[taken.key].spans.push(Span {
             run,
             state,
             to_us: u64::MAX,
             expires,
-            fingerprint,
+            fingerprint: taken.fingerprint,
             unanswered,
             host: taken.by.host,
         });
@@ -419,10 +440,13 @@ impl Oracle {
         match before.state {
             State::Running => self.check_overdue(taken, before, hosts),
             State::Parked if by.actor == actor::ADMIN => {}
-            other => self.broken(Rule::OneOutcome, || format!("sim/{key}: {state:?} was written over {other:?}")),
+            other => {
+                self.broken(Rule::OneOutcome, || format!("sim/{key}: {state:?} was written over {other:?}"))
+            }
         }
         if by.actor == actor::ADMIN {
             self.sometimes(Sometimes::Resolved);
+            self.take_their_word(key, state, &before.effects);
         } else {
             self.sometimes(Sometimes::Parked);
             let plan = self.calls.get(by.actor as usize).map(|call| call.plan.clone());
@@ -432,18 +456,29 @@ impl Oracle {
             }
         }
         if state != State::Released {
-            let (run, fingerprint) = taken.body.as_ref().map_or((None, None), |b| (b.value, b.fingerprint));
-            self.open_span(taken, state, run, fingerprint, false);
+            let run = taken.body.as_ref().and_then(|body| body.value);
+            self.open_span(taken, state, run, false);
+        }
+    }
+
+    /// A person who says that it did not happen answers for it.
+    fn take_their_word(&mut self, key: usize, state: State, effects: &[Trace]) {
+        let unsure = |trace: &&Trace| matches!(trace.state, EffectState::Started | EffectState::Undoing);
+        for trace in effects.iter().filter(|_| state == State::Released).filter(unsure) {
+            self.sink.disown(key, trace.name);
         }
     }
 
     fn forgotten(&mut self, taken: &Taken<'_>) {
         let key = taken.key;
-        if taken.before().is_some_and(|b| b.state == State::Running && b.due.is_some_and(|d| d > taken.by.at)) {
+        if taken.before().is_some_and(|b| b.state == State::Running && b.due.is_some_and(|d| d > taken.by.at))
+        {
             self.sometimes(Sometimes::ForgottenWhileRunning);
         }
         if taken.by.actor != actor::ADMIN {
-            self.broken(Rule::NeverSilent, || format!("sim/{key} was forgotten, and nobody had asked for it"));
+            self.broken(Rule::NeverSilent, || {
+                format!("sim/{key} was forgotten, and nobody had asked for it")
+            });
         }
         self.keys[key].generation += 1;
         self.sink.anew(key);

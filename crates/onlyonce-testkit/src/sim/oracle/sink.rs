@@ -46,6 +46,12 @@ impl Sink {
         self.marks.iter_mut().filter(|mark| mark.key == key).for_each(|mark| mark.old = true);
     }
 
+    /// What was performed under this name is somebody else's business now.
+    pub(super) fn disown(&mut self, key: usize, name: u8) {
+        let theirs = self.performed.iter_mut().filter(|done| done.key == key && done.name == name);
+        theirs.for_each(|done| done.old = true);
+    }
+
     fn check_fence(&mut self, key: usize, fence: u64) -> Result<(), Refused> {
         if !self.takes_fences {
             return Ok(());
@@ -64,6 +70,7 @@ impl Sink {
         name: u8,
         effect_key: &str,
         fence: u64,
+        old: bool,
     ) -> Result<(u64, bool), Refused> {
         self.check_fence(key, fence)?;
         if self.takes_keys
@@ -72,7 +79,7 @@ impl Sink {
             return Ok((known, true));
         }
         let effect_key = effect_key.to_owned();
-        self.performed.push(Performed { key, name, effect_key, undone: false, old: false });
+        self.performed.push(Performed { key, name, effect_key, undone: false, old });
         Ok((self.performed.len() as u64 - 1, false))
     }
 
