@@ -82,7 +82,11 @@ async fn answer(caller: Caller, engine: Engine, plan: CallPlan) -> Answer {
         Style::DecidingErrors => {
             let keep = std::time::Duration::from_secs(1);
             let decide = move |failed: &Failed| {
-                if failed.run % 2 == 0 { OnFailure::Lock.keep(keep) } else { OnFailure::Unlock.keep(keep) }
+                if failed.run.is_multiple_of(2) {
+                    OnFailure::Lock.keep(keep)
+                } else {
+                    OnFailure::Unlock.keep(keep)
+                }
             };
             Box::pin(once.on_error(decide).run(async |lease| body(&caller, lease).await)).await
         }

@@ -44,8 +44,8 @@ pub enum Mutant {
     FreesOnDrop,
     /// Records do not keep the fingerprint of their input.
     ForgetsInput,
-    /// The store's reads now and then show what was there before the last write.
-    StaleReads,
+    /// A claim drops the trace of effects that it finds.
+    ForgetsEffects,
 }
 
 impl Mutant {
@@ -71,7 +71,7 @@ impl Mutant {
         Self::SweepsBlindly,
         Self::FreesOnDrop,
         Self::ForgetsInput,
-        Self::StaleReads,
+        Self::ForgetsEffects,
     ];
 
     /// Its name on the command line.
@@ -97,7 +97,7 @@ impl Mutant {
             Self::SweepsBlindly => "sweeps-blindly",
             Self::FreesOnDrop => "frees-on-drop",
             Self::ForgetsInput => "forgets-input",
-            Self::StaleReads => "stale-reads",
+            Self::ForgetsEffects => "forgets-effects",
         }
     }
 

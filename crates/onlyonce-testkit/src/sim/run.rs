@@ -362,7 +362,7 @@ impl<'w> Run<'w> {
             steps: self.steps,
             hash: self.world.trace.hash(),
             counts: oracle.counts.clone(),
-            trace: self.world.trace.into_text(),
+            trace: self.world.trace.take_text(),
         }
     }
 }

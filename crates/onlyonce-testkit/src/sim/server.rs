@@ -26,8 +26,6 @@ pub(super) struct Server {
     pub(super) down_until_us: u64,
     /// What a broken store shows as versions: the real one, and the one shown.
     versions: [(u64, u64); 3],
-    /// What was there before, for a store that reads from the past.
-    past: [Option<Entry>; 3],
 }
 
 impl Server {
@@ -38,7 +36,6 @@ impl Server {
             paused_until_us: 0,
             down_until_us: 0,
             versions: Default::default(),
-            past: Default::default(),
         }
     }
 
@@ -139,12 +136,6 @@ impl Server {
             self.observe(world, &seen, &forged, arrived);
             return Ok(Reply::Commit(forged));
         }
-        if world.is(Mutant::StaleReads) {
-            writes
-                .iter()
-                .map(|write| key_index(write.key()))
-                .for_each(|key| self.past[key] = self.truth(key));
-        }
         let commit = self.store.commit(writes).now_or_never().unwrap_or(Err(stuck()))?;
         let commit = match world.mutant {
             Some(mutant) => self.bend_commit(mutant, &seen, commit),
@@ -175,9 +166,6 @@ impl Server {
 
     fn read(&mut self, world: &World, keys: &[onlyonce::Key]) -> Result<Reply, StoreError> {
         let mut found = self.store.read(keys).now_or_never().unwrap_or(Err(stuck()))?;
-        if world.is(Mutant::StaleReads) && world.dice.happens(400) {
-            found = keys.iter().map(|key| self.past[key_index(key)].clone()).collect();
-        }
         if let Some(mutant) = world.mutant {
             self.bend_entries(mutant, &mut found);
         }
@@ -204,7 +192,7 @@ impl Server {
         match mutant {
             Mutant::BlindSettle if is_settlement(write) => self.expect_what_is_there(write),
             Mutant::SweepsBlindly if matches!(write, Write::Delete { .. }) => {
-                self.expect_what_is_there(write)
+                self.expect_what_is_there(write);
             }
             Mutant::LosesWrites if self.would_hold(write) && world.dice.happens(60) => {
                 return Some(self.pretend(write));

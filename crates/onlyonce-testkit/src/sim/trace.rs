@@ -37,7 +37,7 @@ impl Trace {
         self.hash.load(Ordering::Relaxed)
     }
 
-    pub(super) fn into_text(&self) -> String {
+    pub(super) fn take_text(&self) -> String {
         self.text.as_ref().map(|text| std::mem::take(&mut *lock(text))).unwrap_or_default()
     }
 }

@@ -109,7 +109,7 @@ impl Oracle {
         match answer {
             Answer::Value { run, replayed: false, .. } => self.check_first(number, run, own),
             Answer::Value { run, waited, .. } => {
-                self.check_replay(number, Some(run), State::Completed, waited)
+                self.check_replay(number, Some(run), State::Completed, waited);
             }
             Answer::Failed(run) if own.is_some() && run == own => self.sometimes(Sometimes::BodyFailed),
             Answer::Failed(run) => self.check_failure(number, run),

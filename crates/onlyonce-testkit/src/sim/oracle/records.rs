@@ -441,7 +441,7 @@ impl Oracle {
             State::Running => self.check_overdue(taken, before, hosts),
             State::Parked if by.actor == actor::ADMIN => {}
             other => {
-                self.broken(Rule::OneOutcome, || format!("sim/{key}: {state:?} was written over {other:?}"))
+                self.broken(Rule::OneOutcome, || format!("sim/{key}: {state:?} was written over {other:?}"));
             }
         }
         if by.actor == actor::ADMIN {
