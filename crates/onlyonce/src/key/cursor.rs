@@ -27,7 +27,7 @@ pub(super) enum Wrong {
     NoDigit,
     NeedlessZero,
     TooLarge,
-    DigitsChange,
+    NoDouble,
     NoClosingQuote,
     ControlCharacter,
     NoEscape,
@@ -53,9 +53,7 @@ impl Wrong {
             Self::NoDigit => "a digit is missing",
             Self::NeedlessZero => "a number does not begin with a needless zero",
             Self::TooLarge => "a number larger than any double",
-            Self::DigitsChange => {
-                "an integer whose digits RFC 8785 would change (the form `exact` keeps them)"
-            }
+            Self::NoDouble => "an integer no double can hold (the form `exact` keeps its digits)",
             Self::NoClosingQuote => "a string without an end",
             Self::ControlCharacter => "a control character in a string must be escaped",
             Self::NoEscape => "a backslash that begins no escape",

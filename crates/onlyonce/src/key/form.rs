@@ -18,7 +18,8 @@ use crate::error::Error;
 /// | `1`, `1.0`, `1e0` | all `1` | all `1` | `1`, `1.0`, `1.0` |
 /// | `9007199254740993` | kept | refused | kept |
 /// | `1e21` | `1e+21` | `1e+21` | `1e+21` |
-/// | `1000000000000000000000` | `1e+21` | `1e+21` | kept |
+/// | `1000000000000000000000` | kept | `1e+21` | kept |
+/// | `18446744073709551616` (2⁶⁴) | kept | `18446744073709552000` | kept |
 /// | `1000000000000000000001` | kept | refused | kept |
 /// | `-0`, `-0.0` | `0`, `0` | `0`, `0` | `0`, `-0.0` |
 /// | `é` | `é` | `é` | `\u00e9` |
@@ -31,14 +32,14 @@ pub enum Form {
     ///
     /// Two 64-bit ids never share a key. A literal with a fraction or an exponent is a double, and stands for
     /// the shortest decimal that reads back as that double, as in ECMAScript; an integer literal stands for
-    /// itself. The same decimal is written in one way, whichever literal it came from: `1e20` and
-    /// `100000000000000000000` are equal, and so are `1e21` and its 22 digits.
+    /// itself, however long. So `1e20` and `100000000000000000000` are equal; from 22 digits on ECMAScript
+    /// writes a double with an exponent, and the integer literal is another key.
     #[default]
     Exact,
-    /// RFC 8785 to the letter; an integer literal whose digits it would change is refused.
+    /// RFC 8785 to the letter; an integer literal no double can hold is refused.
     ///
-    /// RFC 8785 knows doubles only, so it writes `9007199254740993` as `9007199254740992`, and two ids become one.
-    /// What this form takes, [`Form::Exact`] writes with the same bytes.
+    /// RFC 8785 knows doubles only, so it would write `9007199254740993` as `9007199254740992`, and two ids
+    /// would become one. 2⁶⁴ is a double, and written as ECMAScript writes it.
     Jcs,
     /// Byte for byte what CPython's `json.dumps(json.loads(text), sort_keys=True, default=str)` writes.
     ///
