@@ -94,12 +94,12 @@ pub(super) async fn concurrent_increments_lose_none(room: &Room) -> Verdict {
     Ok(())
 }
 
-fn number(entry: &Entry) -> Verdict<u64> {
+pub(super) fn number(entry: &Entry) -> Verdict<u64> {
     let text = String::from_utf8_lossy(&entry.body);
     text.parse().map_err(|_| Failure::new(format!("the counter {} holds {text:?}", entry.key)))
 }
 
-async fn increment(store: Arc<dyn Store>, key: Key, times: u64) -> Verdict {
+pub(super) async fn increment(store: Arc<dyn Store>, key: Key, times: u64) -> Verdict {
     let first = store.read(std::slice::from_ref(&key)).await?.pop().flatten();
     let mut seen = first.ok_or_else(|| Failure::new("the counter is gone"))?;
     let mut left = times;

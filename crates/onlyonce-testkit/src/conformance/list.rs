@@ -19,6 +19,7 @@ macro_rules! each_case {
                 versions_never_repeat_after_expiry,
                 versions_never_repeat_after_a_sweep,
                 versions_never_repeat_across_keys,
+                versions_rise_though_the_clock_is_set_back,
                 versions_stay_when_a_commit_conflicts,
             ];
             "Every write names what it expects; when that fails, the answer is a conflict with what is there." =>
@@ -171,10 +172,18 @@ macro_rules! each_case {
             durable restarting: [
                 stored_entries_survive_a_restart,
                 versions_go_on_rising_after_a_restart,
+                versions_rise_after_a_restart_at_an_earlier_time,
                 what_was_deleted_stays_deleted_after_a_restart,
                 what_is_due_is_taken_after_a_restart,
                 what_is_expired_stays_expired_after_a_restart,
-                two_at_once_see_one_another,
+            ];
+            "Whoever opens the same store sees the same entries, and is in the same race for them." =>
+            durable sharing: [
+                two_openings_see_one_another,
+                one_wins_over_two_openings,
+                increments_over_two_openings_lose_none,
+                two_openings_never_take_the_same_entry,
+                a_change_through_one_opening_wakes_the_other,
             ];
         }
     };

@@ -40,6 +40,7 @@ mod moments;
 mod reading;
 mod restarting;
 mod scanning;
+mod sharing;
 mod taking;
 mod versions;
 mod waiting;

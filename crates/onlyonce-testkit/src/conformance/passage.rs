@@ -17,6 +17,9 @@ pub trait Passage: fmt::Debug + Send + Sync + 'static {
     /// A span that is short to wait for, and long enough to be told from nothing.
     fn moment(&self) -> Duration;
 
+    /// Sets the store's clock back, if that can be done; says whether it was.
+    fn turn_back(&self, span: Duration) -> bool;
+
     /// Whether exactly the asked time passes, and none otherwise.
     fn is_exact(&self) -> bool;
 }
@@ -30,6 +33,11 @@ impl Passage for ManualClock {
 
     fn moment(&self) -> Duration {
         Duration::from_secs(60)
+    }
+
+    fn turn_back(&self, span: Duration) -> bool {
+        self.jump_back(span);
+        true
     }
 
     fn is_exact(&self) -> bool {
@@ -56,6 +64,10 @@ impl Passage for RealTime {
 
     fn moment(&self) -> Duration {
         Duration::from_millis(300)
+    }
+
+    fn turn_back(&self, _: Duration) -> bool {
+        false
     }
 
     fn is_exact(&self) -> bool {

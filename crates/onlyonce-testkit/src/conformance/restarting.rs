@@ -2,11 +2,11 @@
 
 use std::collections::BTreeSet;
 
-use onlyonce::store::{Commit, Durability, HeaderDraft, Scan, Version};
+use onlyonce::store::{Durability, HeaderDraft, Scan, Version};
 
 use super::failure::{ensure, ensure_eq};
-use super::verbs::{HOUR, OTHER, create, delete, due, gone, holder, plain, same, touch};
-use super::{Failure, Room, Verdict};
+use super::verbs::{HOUR, OTHER, create, delete, due, gone, holder, plain, touch};
+use super::{Room, Verdict};
 
 pub(super) async fn stored_entries_survive_a_restart(room: &Room) -> Verdict {
     ensure!(room.facts().durability != Durability::Process, "a store that is opened again is durable");
@@ -61,6 +61,23 @@ pub(super) async fn versions_go_on_rising_after_a_restart(room: &Room) -> Verdic
     Ok(())
 }
 
+pub(super) async fn versions_rise_after_a_restart_at_an_earlier_time(room: &Room) -> Verdict {
+    let (stays, deleted) = (room.key("stays")?, room.key("deleted")?);
+    let mut last = room.store_one(create(&stays, plain(), "1")).await?;
+    let mut last_deleted = Version::default();
+    for round in 0..3 {
+        let next = room.store_one(touch(&stays, last, plain())).await?;
+        let again = room.store_one(create(&deleted, plain(), "1")).await?;
+        ensure!(next > last, "round {round}: a touch of version {last} got {next}");
+        ensure!(again > last_deleted, "round {round}: created again, {last_deleted} became {again}");
+        room.store_one(delete(&deleted, again)).await?;
+        (last, last_deleted) = (next, again);
+        room.turn_back(24 * HOUR);
+        room.restart().await?;
+    }
+    Ok(())
+}
+
 pub(super) async fn what_was_deleted_stays_deleted_after_a_restart(room: &Room) -> Verdict {
     let key = room.key("a")?;
     let version = room.store_one(create(&key, due(), "1")).await?;
@@ -99,46 +116,6 @@ pub(super) async fn what_is_expired_stays_expired_after_a_restart(room: &Room) -
     if room.keeps_expired() {
         ensure_eq!(found.iter().map(|e| e.version).collect::<Vec<_>>(), [version], "the expired entries");
         room.store_one(delete(&key, version)).await?;
-    }
-    Ok(())
-}
-
-pub(super) async fn two_at_once_see_one_another(room: &Room) -> Verdict {
-    if !room.facts().shared {
-        // Whoever opens it a second time must be refused, or be the same store: two that do not know of each
-        // other would both give the next version.
-        return match room.open_again().await {
-            Err(_) => Ok(()),
-            Ok(second) => ensure_one_store(room, second.as_ref()).await,
-        };
-    }
-    let second = room.open_again().await?;
-    ensure_one_store(room, second.as_ref()).await
-}
-
-async fn ensure_one_store(room: &Room, second: &dyn onlyonce::store::Store) -> Verdict {
-    let key = room.key("a")?;
-    let mut seen = Version::default();
-    for round in 0..10 {
-        let (write, turn) = match round {
-            0 => (create(&key, plain(), "1"), 0),
-            n => (touch(&key, seen, plain()), n % 2),
-        };
-        let answer = if turn == 0 {
-            room.store().commit(vec![write]).await?
-        } else {
-            second.commit(vec![write]).await?
-        };
-        let Commit::Stored(versions) = answer else {
-            return Err(Failure::new(format!(
-                "round {round}: one did not see what the other wrote: {answer:?}"
-            )));
-        };
-        ensure!(versions[0] > seen, "round {round}: version {} after {seen}", versions[0]);
-        seen = versions[0];
-        let theirs = second.read(std::slice::from_ref(&key)).await?.pop().flatten();
-        let theirs = theirs.ok_or_else(|| Failure::new("the second does not see the entry"))?;
-        same(&theirs, &room.there(&key).await?)?;
     }
     Ok(())
 }

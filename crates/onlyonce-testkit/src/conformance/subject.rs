@@ -145,6 +145,11 @@ impl Room {
         self.subject.passage.pass(span).await;
     }
 
+    /// Sets the store's clock back, if that can be done; says whether it was.
+    pub fn turn_back(&self, span: Duration) -> bool {
+        self.subject.passage.turn_back(span)
+    }
+
     /// A span that is short to wait for.
     pub fn moment(&self) -> Duration {
         self.subject.passage.moment()

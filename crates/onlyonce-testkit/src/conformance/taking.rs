@@ -232,7 +232,7 @@ pub(super) async fn a_lease_of_no_time_is_due_again_at_once(room: &Room) -> Verd
 }
 
 /// Takes a few at a time until nothing is left.
-async fn take_all(store: Arc<dyn Store>, take: TakeDue) -> Verdict<Vec<Entry>> {
+pub(super) async fn take_all(store: Arc<dyn Store>, take: TakeDue) -> Verdict<Vec<Entry>> {
     let mut mine = Vec::new();
     for _ in 0..1000 {
         let taken = store.take_due(take.clone()).await?;

@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use onlyonce::store::{Expect, Version};
 
 use super::failure::{ensure, ensure_eq};
-use super::verbs::{check, create, delete, due, gone, plain, replace, touch};
+use super::verbs::{HOUR, check, create, delete, due, gone, plain, replace, touch};
 use super::{Room, Verdict};
 
 /// Zero is what a check answers when it saw nothing, so no entry may have it.
@@ -107,6 +107,26 @@ pub(super) async fn versions_never_repeat_after_a_sweep(room: &Room) -> Verdict 
         ensure!(put > last, "round {round}: after version {last} was swept, the key got {put}");
         room.store().commit(vec![delete(&key, put)]).await?;
         last = put;
+    }
+    Ok(())
+}
+
+/// A number made of the time would go back with the clock.
+pub(super) async fn versions_rise_though_the_clock_is_set_back(room: &Room) -> Verdict {
+    let (kept, deleted) = (room.key("kept")?, room.key("deleted")?);
+    let mut last = room.store_one(create(&kept, plain(), "1")).await?;
+    let mut last_deleted = room.store_one(create(&deleted, plain(), "1")).await?;
+    for round in 0..3 {
+        room.store_one(delete(&deleted, last_deleted)).await?;
+        room.turn_back(24 * HOUR);
+        let next = room.store_one(touch(&kept, last, plain())).await?;
+        ensure!(next > last, "round {round}: a touch of version {last} a day earlier got {next}");
+        let again = room.store_one(create(&deleted, plain(), "1")).await?;
+        ensure!(
+            again > last_deleted,
+            "round {round}: created again a day earlier, {last_deleted} became {again}"
+        );
+        (last, last_deleted) = (next, again);
     }
     Ok(())
 }

@@ -18,7 +18,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 type Change = fn(&Key, Version) -> Write;
 
-async fn woken(waiter: JoinHandle<()>, by: &str) -> Verdict {
+pub(super) async fn woken(waiter: JoinHandle<()>, by: &str) -> Verdict {
     match within(PATIENCE, waiter).await {
         Some(ended) => Ok(ended?),
         None => Err(Failure::new(format!("nobody was woken by {by} within {PATIENCE:?}"))),
@@ -26,7 +26,7 @@ async fn woken(waiter: JoinHandle<()>, by: &str) -> Verdict {
 }
 
 /// A task that waits, and has begun to.
-async fn wait_for(store: Arc<dyn Store>, key: Key, seen: Version) -> Verdict<JoinHandle<()>> {
+pub(super) async fn wait_for(store: Arc<dyn Store>, key: Key, seen: Version) -> Verdict<JoinHandle<()>> {
     let (begun, has_begun) = oneshot::channel();
     let task = tokio::spawn(async move {
         let mut changed = store.changed(&key, seen);

@@ -6,6 +6,7 @@ mod error_pages;
 mod faults;
 mod history;
 mod mutants;
+mod namespaces;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
 mod sim;

@@ -9,6 +9,7 @@ pub(crate) enum Bug {
     VersionsRestartAfterDelete,
     VersionsRestartAfterExpiry,
     VersionsAreCountedPerKey,
+    VersionsAreTheTime,
     PutKeepsVersion,
     TouchKeepsVersion,
     TakeKeepsVersion,
@@ -141,6 +142,16 @@ pub(crate) enum Bug {
     // Dropped.
     CommitCanBeTorn,
     TakeCanBeTorn,
+    // Opened again.
+    EverythingIsForgotten,
+    HeadersAreForgotten,
+    VersionsStartAgain,
+    DeletesAreForgotten,
+    DueIsForgotten,
+    TakesAreForgotten,
+    ExpiredIsForgotten,
+    SecondOpeningIsACopy,
+    OpeningsWakeTheirOwn,
     // Facts.
     FactsAreWrong,
     FactsChange,

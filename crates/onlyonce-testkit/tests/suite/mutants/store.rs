@@ -25,16 +25,16 @@ const MAX_BODY: usize = 128 * 1024;
 #[derive(Debug)]
 pub(crate) struct BuggyStore {
     bug: Bug,
-    state: Mutex<State>,
+    state: Arc<Mutex<State>>,
     clock: ManualClock,
     /// Where the caller's own clock stands, for a store that takes its word for it.
     callers_clock: Timestamp,
-    changed: Notify,
+    changed: Arc<Notify>,
     waits: Arc<AtomicUsize>,
     facts_asked: AtomicUsize,
 }
 
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 struct State {
     slots: BTreeMap<String, Slot>,
     versions: u64,
@@ -42,18 +42,51 @@ struct State {
     /// For a store whose index of due entries is not kept in step.
     once_due: BTreeMap<String, Timestamp>,
     cursors: Vec<String>,
+    deleted: Vec<(String, Slot)>,
 }
 
 impl BuggyStore {
     pub(crate) fn new(bug: Bug, clock: ManualClock) -> Self {
         Self {
             bug,
-            state: Mutex::default(),
+            state: Arc::default(),
             callers_clock: clock.now(),
             clock,
-            changed: Notify::new(),
+            changed: Arc::default(),
             waits: Arc::default(),
             facts_asked: AtomicUsize::new(0),
+        }
+    }
+
+    /// The same entries, as a process sees them that opens them later, or at the same time.
+    pub(crate) fn open_again(&self) -> Self {
+        let mut again = Self::new(self.bug, self.clock.clone());
+        match self.bug {
+            Bug::SecondOpeningIsACopy => *again.lock() = self.lock().clone(),
+            _ => again.state = self.state.clone(),
+        }
+        if !self.has(Bug::OpeningsWakeTheirOwn) {
+            again.changed = self.changed.clone();
+        }
+        self.forget(&mut again.lock());
+        again
+    }
+
+    fn forget(&self, state: &mut State) {
+        let now = self.now();
+        match self.bug {
+            Bug::EverythingIsForgotten => state.slots.clear(),
+            Bug::HeadersAreForgotten => state.slots.values_mut().for_each(|slot| slot.header.holder = None),
+            Bug::VersionsStartAgain => state.versions = 0,
+            Bug::DeletesAreForgotten => state.slots.extend(std::mem::take(&mut state.deleted)),
+            Bug::DueIsForgotten => state.slots.values_mut().for_each(|slot| slot.header.due_at = None),
+            Bug::TakesAreForgotten => {
+                for slot in state.slots.values_mut().filter(|slot| slot.header.attempts == 1) {
+                    slot.header.due_at = Some(now);
+                }
+            }
+            Bug::ExpiredIsForgotten => state.slots.retain(|_, slot| !slot.header.is_expired(now)),
+            _ => {}
         }
     }
 
@@ -103,6 +136,7 @@ impl BuggyStore {
             Bug::VersionsStartAtZero => state.versions - 1,
             Bug::VersionsRestartAfterDelete | Bug::VersionsRestartAfterExpiry => restarted,
             Bug::VersionsAreCountedPerKey => *of_key,
+            Bug::VersionsAreTheTime => self.clock.now().as_millis() as u64 * 1000 + state.versions,
             _ => state.versions,
         })
     }
@@ -192,7 +226,8 @@ impl BuggyStore {
             }
             Write::Delete { expect, .. } => {
                 if !self.has(Bug::DeleteLeavesEntry) {
-                    state.slots.remove(&place);
+                    let slot = state.slots.remove(&place);
+                    state.deleted.extend(slot.map(|slot| (place, slot)));
                 }
                 self.wake();
                 expect
@@ -566,9 +601,11 @@ impl Store for BuggyStore {
         facts.writes_per_commit = usize::MAX;
         facts.max_body = MAX_BODY;
         facts.notifies = true;
+        facts.shared = true;
+        facts.durability = onlyonce::store::Durability::Crash;
         match self.bug {
             Bug::FactsAreWrong => facts.name = "",
-            Bug::FactsChange => facts.shared = asked.is_multiple_of(2),
+            Bug::FactsChange => facts.notifies = asked.is_multiple_of(2),
             _ => {}
         }
         facts
