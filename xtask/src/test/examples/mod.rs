@@ -85,8 +85,9 @@ impl Example {
 
     /// Builds the example, and gives its program.
     fn build(&self) -> Result<PathBuf, String> {
-        let Self { package, name, .. } = self;
-        let mut build = cargo(["build", "--quiet", "--package", package, "--example", name]);
+        let name = &self.name;
+        // The whole workspace, as the tests were built: for one package cargo picks other features, and builds all anew.
+        let mut build = cargo(["build", "--quiet", "--workspace", "--example", name]);
         let messages = stdout_of(build.arg("--message-format=json-render-diagnostics"))?;
         let own = messages.lines().filter(|line| line.contains(&format!("\"name\":\"{name}\"")));
         let program =
