@@ -34,13 +34,19 @@ impl Timestamp {
 
     /// The moment `duration` later; stops at the end of time instead of wrapping.
     pub fn plus(self, duration: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(duration.as_millis()).unwrap_or(i64::MAX)))
+        Self(self.0.saturating_add(millis(duration)))
     }
 
     /// How long after `earlier` this moment is; zero when it is not after.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_millis(u64::try_from(self.0.saturating_sub(earlier.0)).unwrap_or(0))
     }
+}
+
+/// Whole milliseconds, in 64-bit steps: this is asked for on every read and write.
+fn millis(duration: Duration) -> i64 {
+    let seconds = i64::try_from(duration.as_secs()).unwrap_or(i64::MAX);
+    seconds.saturating_mul(1000).saturating_add(i64::from(duration.subsec_millis()))
 }
 
 /// RFC 3339 in UTC, with milliseconds: `2026-11-15T09:30:00.250Z`.
@@ -103,11 +109,10 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[expect(clippy::disallowed_methods, reason = "this is the door time comes through")]
     fn now(&self) -> Timestamp {
-        let millis = match SystemTime::now().duration_since(UNIX_EPOCH) {
-            Ok(after) => i64::try_from(after.as_millis()).unwrap_or(i64::MAX),
-            Err(before) => -i64::try_from(before.duration().as_millis()).unwrap_or(i64::MAX),
-        };
-        Timestamp(millis)
+        match SystemTime::now().duration_since(UNIX_EPOCH) {
+            Ok(after) => Timestamp(millis(after)),
+            Err(before) => Timestamp(-millis(before.duration())),
+        }
     }
 
     fn monotonic(&self) -> Duration {

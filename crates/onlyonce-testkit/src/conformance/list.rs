@@ -150,6 +150,7 @@ macro_rules! each_case {
                 a_read_gives_one_item_per_key_in_order,
                 a_read_of_no_keys_gives_nothing,
                 a_read_of_many_keys_works,
+                a_glance_shows_what_a_read_gives,
             ];
             "`changed` resolves when a key may have changed, at once if it already has." =>
             always waiting: [

@@ -1,7 +1,9 @@
 //! A read gives one item per key, in order.
 
-use super::failure::ensure_eq;
-use super::verbs::{create, plain};
+use onlyonce::store::{Glimpse, HeaderDraft};
+
+use super::failure::{ensure, ensure_eq};
+use super::verbs::{OTHER, create, delete, gone, plain, replace, touch};
 use super::{Room, Verdict};
 
 pub(super) async fn a_read_gives_one_item_per_key_in_order(room: &Room) -> Verdict {
@@ -41,6 +43,31 @@ pub(super) async fn a_read_of_many_keys_works(room: &Room) -> Verdict {
     for (n, (key, entry)) in keys.iter().zip(&found).enumerate() {
         let wanted = (n % 100 == 0).then_some(key);
         ensure_eq!(entry.as_ref().map(|e| &e.key), wanted, "item {n} of {}", keys.len());
+    }
+    Ok(())
+}
+
+pub(super) async fn a_glance_shows_what_a_read_gives(room: &Room) -> Verdict {
+    let keys = room.keys(6)?;
+    let [_never, live, replaced, touched, deleted, expired] = &keys[..] else { return Ok(()) };
+    room.store_one(create(live, plain(), "1")).await?;
+    let version = room.store_one(create(replaced, plain(), "2")).await?;
+    let header = HeaderDraft { attempts: 3, ..HeaderDraft::new(OTHER) };
+    room.store_one(replace(replaced, version, header.clone(), "3")).await?;
+    let version = room.store_one(create(touched, plain(), "4")).await?;
+    room.store_one(touch(touched, version, header)).await?;
+    let version = room.store_one(create(deleted, plain(), "5")).await?;
+    room.store_one(delete(deleted, version)).await?;
+    room.store_one(create(expired, gone(), "6")).await?;
+    for key in &keys {
+        let read = room.look(key).await?.map(|entry| Glimpse {
+            status: entry.header.status,
+            attempts: entry.header.attempts,
+            body: entry.body,
+        });
+        let seen = room.store().glance(key);
+        // A store may always say nothing.
+        ensure!(seen.is_none() || seen == read, "a glance at {key} shows {seen:?}, a read gives {read:?}");
     }
     Ok(())
 }

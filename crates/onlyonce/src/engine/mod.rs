@@ -19,6 +19,7 @@ mod flights;
 mod guard;
 mod heartbeat;
 mod lease;
+mod look;
 mod many;
 mod once;
 mod pending;
@@ -97,6 +98,7 @@ pub(crate) struct Inner {
 
 impl Inner {
     /// Whether the policy of calls that bring none of their own can work; checked once.
+    #[inline]
     pub(crate) fn default_policy(&self) -> Result<(), Error> {
         if self.policy_works { Ok(()) } else { self.policy.check() }
     }

@@ -16,6 +16,7 @@ use super::Inner;
 use super::claim::{Call, Entered};
 use super::guard::{Claimed, Guard, Left, Probed};
 use super::lease::Lease;
+use super::look::value_to_replay;
 use super::record::{Failure, Record, Sighting};
 use super::rules::State;
 use crate::error::{Error, RunError};
@@ -46,7 +47,8 @@ type Decide<E> = Box<dyn Fn(&E) -> FailureDecision + Send + Sync>;
 pub struct Once<'e, E> {
     engine: &'e Arc<Inner>,
     key: Key,
-    fingerprint: Result<Option<Fingerprint>, Error>,
+    /// The error is boxed, so that the common call is cheap to move.
+    fingerprint: Result<Option<Fingerprint>, Box<Error>>,
     policy: Option<Arc<Policy>>,
     decide: Option<Decide<E>>,
     error: PhantomData<fn() -> E>,
@@ -71,7 +73,7 @@ impl<'e, E> Once<'e, E> {
 
     /// The input: the same key with another input is `input_changed`, not a replay.
     pub fn input<I: Serialize + ?Sized>(mut self, input: &I) -> Self {
-        self.fingerprint = fingerprint_of(input).map(Some);
+        self.fingerprint = fingerprint_of(input).map(Some).map_err(Box::new);
         self
     }
 
@@ -114,13 +116,22 @@ impl<'e, E> Once<'e, E> {
     ///
     /// # If dropped
     /// While the body runs, the lease ends at once, and the next call follows its `on_crash`.
-    pub async fn run<T, F>(self, body: F) -> Result<Ran<T>, RunError<E>>
+    #[expect(
+        clippy::manual_async_fn,
+        reason = "an `async fn` moves its arguments first, and a replay feels it"
+    )]
+    pub fn run<T, F>(self, body: F) -> impl Future<Output = Result<Ran<T>, RunError<E>>>
     where
         T: Serialize + DeserializeOwned,
         E: fmt::Display,
         F: AsyncFnOnce(Lease) -> Result<T, E>,
     {
-        self.go(Keeping { encode: |_| None, decode: |_| None }, body).await
+        async move {
+            match self.look() {
+                Some(ran) => Ok(ran),
+                None => self.go(Keeping { encode: |_| None, decode: |_| None }, body).await,
+            }
+        }
     }
 
     /// As [`run`](Once::run), and a failure that is the outcome is given back as the error it was.
@@ -133,6 +144,9 @@ impl<'e, E> Once<'e, E> {
         E: fmt::Display + Serialize + DeserializeOwned,
         F: AsyncFnOnce(Lease) -> Result<T, E>,
     {
+        if let Some(ran) = self.look() {
+            return Ok(ran);
+        }
         let keeping = Keeping {
             encode: |error: &E| to_raw_value(error).ok(),
             decode: |raw: &RawValue| serde_json::from_str(raw.get()).ok(),
@@ -146,6 +160,9 @@ impl<'e, E> Once<'e, E> {
     /// The guard's answers, as for [`run`](Once::run).
     pub async fn claim<T: DeserializeOwned>(self) -> Result<Claimed<T>, Error> {
         let engine = self.engine;
+        if let Some(ran) = self.look() {
+            return Ok(Claimed::Replay(ran));
+        }
         let (call, _) = self.call()?;
         match call.enter(engine).await.inspect_err(|error| engine.stats.count_error(error))? {
             Entered::Settled { sighting, waited } => {
@@ -166,18 +183,34 @@ impl<'e, E> Once<'e, E> {
         }
     }
 
+    /// The policy that counts, once it is known to work.
+    fn checked_policy(&self) -> Result<&Arc<Policy>, Error> {
+        match &self.policy {
+            Some(policy) => policy.check().map(|()| policy),
+            None => self.engine.default_policy().map(|()| &self.engine.policy),
+        }
+    }
+
+    /// The recorded value, where the store can tell at once that there is one.
+    #[inline]
+    fn look<T: DeserializeOwned>(&self) -> Option<Ran<T>> {
+        let Ok(fingerprint) = &self.fingerprint else { return None };
+        let seen = self.engine.store.glance(&self.key);
+        let seen = seen.as_ref()?;
+        let policy = self.checked_policy().ok()?;
+        let mut json = serde_json::Deserializer::from_slice(value_to_replay(seen, *fingerprint, policy)?);
+        let value = T::deserialize(&mut json).ok()?;
+        json.end().ok()?;
+        count_replay(self.engine, &self.key, false);
+        Some(Ran { value, replayed: true, waited: false, guarded: true, attempt: seen.attempts })
+    }
+
     fn call(self) -> Result<(Call, Option<Decide<E>>), Error> {
-        let policy = match self.policy {
-            Some(policy) => {
-                policy.check()?;
-                policy
-            }
-            None => {
-                self.engine.default_policy()?;
-                self.engine.policy.clone()
-            }
-        };
-        Ok((Call { key: self.key, fingerprint: self.fingerprint?, policy }, self.decide))
+        let policy = self.checked_policy()?.clone();
+        Ok((
+            Call { key: self.key, fingerprint: self.fingerprint.map_err(|error| *error)?, policy },
+            self.decide,
+        ))
     }
 
     async fn go<T, F>(self, keeping: Keeping<E>, body: F) -> Result<Ran<T>, RunError<E>>
@@ -300,7 +333,7 @@ fn known<T: DeserializeOwned>(value: Result<Box<RawValue>, String>, key: &Key) -
     Ok(Ran { value, replayed: true, waited: false, guarded: true, attempt: 0 })
 }
 
-fn count_replay(engine: &Inner, key: &Key, waited: bool) {
+pub(crate) fn count_replay(engine: &Inner, key: &Key, waited: bool) {
     engine.stats.count(if waited { Outcome::ReplayAfterWait } else { Outcome::Replay });
     telemetry::lock_skipped_duplicate(key.as_str());
 }

@@ -195,6 +195,34 @@ pub(crate) fn claim_body(fingerprint: Option<Fingerprint>) -> Bytes {
     }
 }
 
+/// The input of a settled record, and what stands where its value does, if it has nothing else.
+///
+/// As this build writes it; `None` says nothing about the record but that it has to be read the long way. What is
+/// given is the value only if it is one whole piece of JSON: a further member would be part of it.
+#[inline]
+pub(crate) fn plain_value(body: &[u8]) -> Option<(Option<Fingerprint>, &[u8])> {
+    let (fingerprint, rest) = after_claim(body)?;
+    Some((fingerprint, before_fence(rest.strip_prefix(br#","value":"#)?)?))
+}
+
+/// What a record begins with, as [`claim_body`] writes it, and the rest.
+#[inline]
+fn after_claim(body: &[u8]) -> Option<(Option<Fingerprint>, &[u8])> {
+    let rest = body.strip_prefix(br#"{"v":1"#)?;
+    let Some(rest) = rest.strip_prefix(br#","fingerprint":""#) else { return Some((None, rest)) };
+    let (hex, rest) = rest.split_at_checked(64)?;
+    let fingerprint = std::str::from_utf8(hex).ok()?.parse().ok()?;
+    Some((Some(fingerprint), rest.strip_prefix(b"\"")?))
+}
+
+/// What stands before the fence, which a settled record ends with.
+fn before_fence(text: &[u8]) -> Option<&[u8]> {
+    let text = text.strip_suffix(b"}")?;
+    let digits = text.iter().rev().take_while(|byte| byte.is_ascii_digit()).count();
+    let (text, fence) = text.split_at(text.len() - digits);
+    text.strip_suffix(br#","fence":"#).filter(|_| !fence.is_empty())
+}
+
 /// An entry as a caller sees it.
 #[derive(Clone, Debug)]
 pub(crate) struct Sighting {
@@ -265,4 +293,51 @@ pub(crate) fn lease_left(entry: &Entry) -> std::time::Duration {
 pub(crate) fn whose(entry: Option<&Entry>) -> Option<(State, Option<&Holder>)> {
     let entry = entry?;
     Some((State::from_status(entry.header.status)?, entry.header.holder.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_plain_value_is_what_the_whole_record_says() {
+        let fingerprint = Fingerprint::of_bytes(b"input");
+        for value in ["null", "4711", "-0.5", "[]", r#""a,}\" b""#, r#"{"fence":[1,{"v":2}]}"#] {
+            for given in [None, Some(fingerprint)] {
+                let mut record = Record::new(given);
+                record.value = RawValue::from_string(value.to_owned()).ok();
+                record.fence = Some(Version::new(17));
+                let body = record.encode().unwrap();
+                assert_eq!(plain_value(&body), Some((given, value.as_bytes())));
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_not_plain_is_read_the_long_way() {
+        let hex = Fingerprint::of_bytes(b"input").to_hex();
+        let bodies = [
+            r#"{"v":1}"#.to_owned(),
+            r#"{"v":2,"value":7,"fence":1}"#.to_owned(),
+            r#"{"v":1,"value":7}"#.to_owned(),
+            r#"{"v":1,"value":7"#.to_owned(),
+            r#"{"v":1,"value":7,"fence":}"#.to_owned(),
+            r#"{"v":1,"value":7,"fence":1"#.to_owned(),
+            r#"{"v":1,"value":7,"fence":1}}"#.to_owned(),
+            r#"{"v":1,"value":7,"fence":1,"audit":[]}"#.to_owned(),
+            r#"{"v":1,"value":7,"value":8,"fence":1}"#.to_owned(),
+            r#"{"v":1,"value":7,"not_stored":"","fence":1}"#.to_owned(),
+            r#"{"v":1,"value":"seven","fence":1}"#.to_owned(),
+            r#"{"v":1,"value":7,"fence":1,"fence":2}"#.to_owned(),
+            r#"{"v":1,"value":7,"fence":-1}"#.to_owned(),
+            r#"{"v":1,"not_stored":"too large"}"#.to_owned(),
+            format!(r#"{{"v":1,"fingerprint":"{}","value":7,"fence":1}}"#, &hex.as_str()[1..]),
+            format!(r#"{{"v":1,"fingerprint":"{}é","value":7,"fence":1}}"#, &hex.as_str()[1..]),
+        ];
+        for body in bodies {
+            let value =
+                plain_value(body.as_bytes()).and_then(|(_, value)| serde_json::from_slice(value).ok());
+            assert_eq!(value, None::<u64>, "{body}");
+        }
+    }
 }

@@ -127,6 +127,7 @@ pub enum Arrival {
 }
 
 /// What an arriving caller does, given what it sees.
+#[inline]
 pub fn arrive(sight: Option<&Sight>, ask: &Ask) -> Arrival {
     let Some(sight) = sight else { return Arrival::Claim };
     if input_changed(sight, ask) {
@@ -152,6 +153,7 @@ pub fn arrive(sight: Option<&Sight>, ask: &Ask) -> Arrival {
 }
 
 /// A key stands for one input; a freed key with no trace in the outside world may take another.
+#[inline]
 fn input_changed(sight: &Sight, ask: &Ask) -> bool {
     let differs = matches!((sight.fingerprint, ask.fingerprint), (Some(then), Some(now)) if then != now);
     let freed = match sight.state {

@@ -147,6 +147,17 @@ pub struct Entry {
     pub read_at: Timestamp,
 }
 
+/// As much of an entry as a glance shows: enough to give back what is recorded in it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Glimpse {
+    /// Its status.
+    pub status: Status,
+    /// How often somebody began.
+    pub attempts: u32,
+    /// JSON, byte for byte as it was put.
+    pub body: Bytes,
+}
+
 /// The part of an entry a store may index: moments, as the store's clock set them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Header {

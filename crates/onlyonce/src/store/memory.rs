@@ -17,8 +17,8 @@ use bytes::Bytes;
 use tokio::sync::Notify;
 
 use super::{
-    Commit, Cursor, Durability, Entry, Header, Page, Scan, Store, StoreError, StoreFacts, TakeDue, Version,
-    WhoseClock, Write,
+    Commit, Cursor, Durability, Entry, Glimpse, Header, Page, Scan, Store, StoreError, StoreFacts, TakeDue,
+    Version, WhoseClock, Write,
 };
 use crate::key::Key;
 use crate::time::{Clock, SystemClock, Timestamp};
@@ -298,6 +298,15 @@ impl Store for MemoryStore {
             }
             changed.await;
         }
+    }
+
+    fn glance(&self, key: &Key) -> Option<Glimpse> {
+        let slots = self.lock(Self::index(key));
+        let Slot { header, body, .. } = slots.map.get(key)?;
+        let expired = header.is_expired(self.clock.now());
+        let (status, attempts, body) = (header.status, header.attempts, body.clone());
+        drop(slots);
+        (!expired).then_some(Glimpse { status, attempts, body })
     }
 
     fn facts(&self) -> StoreFacts {

@@ -18,8 +18,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 pub use entry::{
-    Commit, Cursor, Draft, Entry, Expect, Header, HeaderDraft, Holder, Page, Scan, Status, TakeDue, Version,
-    Write,
+    Commit, Cursor, Draft, Entry, Expect, Glimpse, Header, HeaderDraft, Holder, Page, Scan, Status, TakeDue,
+    Version, Write,
 };
 pub use error::{StoreError, StoreErrorKind};
 pub use memory::MemoryStore;
@@ -78,6 +78,15 @@ pub trait Store: Debug + Send + Sync + 'static {
     /// A hint that saves polling: it may resolve early, and a store without a signal never resolves. Whoever
     /// waits looks again, and has a timer of its own.
     async fn changed(&self, key: &Key, seen: Version);
+
+    /// A glance at what is there now, where that costs next to nothing and waits for nobody.
+    ///
+    /// A hint that saves a claim, and the one method with a body of its own: `None` says nothing, not even that
+    /// the key is free. What is given is part of the entry [`read`](Store::read) would give.
+    fn glance(&self, key: &Key) -> Option<Glimpse> {
+        let _ = key;
+        None
+    }
 
     /// What this store is, promises and allows.
     fn facts(&self) -> StoreFacts;
@@ -231,6 +240,10 @@ impl<S: Store + ?Sized> Store for Arc<S> {
         'b: 'f,
     {
         (**self).changed(key, seen)
+    }
+
+    fn glance(&self, key: &Key) -> Option<Glimpse> {
+        (**self).glance(key)
     }
 
     fn facts(&self) -> StoreFacts {

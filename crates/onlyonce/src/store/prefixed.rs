@@ -2,7 +2,7 @@
 
 use async_trait::async_trait;
 
-use super::{Commit, Entry, Page, Scan, Store, StoreError, StoreFacts, TakeDue, Version, Write};
+use super::{Commit, Entry, Glimpse, Page, Scan, Store, StoreError, StoreFacts, TakeDue, Version, Write};
 use crate::error::Error;
 use crate::key::Key;
 
@@ -102,6 +102,10 @@ impl<S: Store> Store for Prefixed<S> {
             Ok(key) => self.inner.changed(&key, seen).await,
             Err(_) => std::future::pending().await,
         }
+    }
+
+    fn glance(&self, key: &Key) -> Option<Glimpse> {
+        self.inner.glance(&self.key_in(key).ok()?)
     }
 
     fn facts(&self) -> StoreFacts {

@@ -134,6 +134,8 @@ pub(crate) enum Bug {
     ReadSorts,
     ReadTakesAHundred,
     ReadOfNothingFails,
+    GlanceSeesExpired,
+    GlanceSeesNoAttempts,
     // Waiting.
     NobodyIsWoken,
     OneIsWoken,

@@ -199,6 +199,8 @@ mutants! {
     ReadSorts => [a_read_gives_one_item_per_key_in_order];
     ReadTakesAHundred => [a_read_of_many_keys_works];
     ReadOfNothingFails => [a_read_of_no_keys_gives_nothing];
+    GlanceSeesExpired => [a_glance_shows_what_a_read_gives];
+    GlanceSeesNoAttempts => [a_glance_shows_what_a_read_gives];
     NobodyIsWoken => [a_change_wakes_those_who_wait];
     OneIsWoken => [a_change_wakes_those_who_wait];
     WaitsForTheNextChange => [what_has_changed_already_wakes_at_once, no_change_is_slept_through];

@@ -10,8 +10,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use onlyonce::Key;
 use onlyonce::store::{
-    Commit, Cursor, Entry, Expect, Header, Page, Scan, Store, StoreError, StoreFacts, TakeDue, Version,
-    Write, check_body_sizes, check_keys_differ,
+    Commit, Cursor, Entry, Expect, Glimpse, Header, Page, Scan, Store, StoreError, StoreFacts, TakeDue,
+    Version, Write, check_body_sizes, check_keys_differ,
 };
 use onlyonce::time::{Clock, Timestamp};
 use onlyonce_testkit::clock::ManualClock;
@@ -592,6 +592,17 @@ impl Store for BuggyStore {
             }
             changed.await;
         }
+    }
+
+    fn glance(&self, key: &Key) -> Option<Glimpse> {
+        let state = self.lock();
+        let slot = match self.bug {
+            Bug::GlanceSeesExpired => state.slots.get(&self.place(key)),
+            _ => self.live(&state, key, self.now()),
+        };
+        let Entry { header, body, .. } = self.entry(slot?, self.now());
+        let attempts = if self.has(Bug::GlanceSeesNoAttempts) { 0 } else { header.attempts };
+        Some(Glimpse { status: header.status, attempts, body })
     }
 
     fn facts(&self) -> StoreFacts {
