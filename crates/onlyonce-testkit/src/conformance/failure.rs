@@ -22,6 +22,20 @@ impl Failure {
         Self(message)
     }
 
+    /// A failure, in words that are put together only now.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn say(message: fmt::Arguments<'_>) -> Self {
+        Self::new(message.to_string())
+    }
+
+    /// Something was found, and something else was wanted.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn differs(what: fmt::Arguments<'_>, found: &dyn fmt::Debug, wanted: &dyn fmt::Debug) -> Self {
+        Self::new(format!("{what}: found {found:?}, wanted {wanted:?}"))
+    }
+
     /// The same failure, and where it was seen.
     #[must_use]
     pub fn at(self, place: impl fmt::Display) -> Self {
@@ -60,7 +74,7 @@ pub type Verdict<T = ()> = Result<T, Failure>;
 macro_rules! ensure {
     ($condition:expr, $($message:tt)+) => {
         if !$condition {
-            return Err($crate::conformance::Failure::new(format!($($message)+)));
+            return Err($crate::conformance::Failure::say(format_args!($($message)+)));
         }
     };
 }
@@ -69,11 +83,12 @@ macro_rules! ensure {
 macro_rules! ensure_eq {
     ($found:expr, $wanted:expr, $($message:tt)+) => {
         match (&$found, &$wanted) {
-            (found, wanted) => $crate::conformance::failure::ensure!(
-                *found == *wanted,
-                "{}: found {found:?}, wanted {wanted:?}",
-                format_args!($($message)+)
-            ),
+            (found, wanted) => {
+                if *found != *wanted {
+                    let what = format_args!($($message)+);
+                    return Err($crate::conformance::Failure::differs(what, found, wanted));
+                }
+            }
         }
     };
 }

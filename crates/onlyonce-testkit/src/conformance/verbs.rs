@@ -10,6 +10,7 @@ use onlyonce::store::{
     Commit, Cursor, Draft, Entry, Expect, HeaderDraft, Holder, Scan, Status, StoreErrorKind, TakeDue,
     Version, WhoseClock, Write,
 };
+use onlyonce::time::BoxFuture;
 use tokio::sync::Barrier;
 
 use super::failure::{ensure, ensure_eq};
@@ -65,90 +66,113 @@ pub(super) fn delete(key: &Key, expect: Version) -> Write {
     Write::Delete { key: key.clone(), expect }
 }
 
+/// What a verb gives: in a box, because a case is made of dozens of them, and the compiler would write each
+/// of them out again where it stands.
+type Boxed<'a, T> = BoxFuture<'a, Verdict<T>>;
+
 impl Room {
     /// Commits; anything but `Stored` fails the case.
-    pub(super) async fn stored(&self, writes: Vec<Write>) -> Verdict<Vec<Version>> {
-        let many = writes.len();
-        let asked = format!("{writes:?}");
-        match self.store().commit(writes).await? {
-            Commit::Stored(versions) => {
-                ensure_eq!(versions.len(), many, "a stored commit gives one version per write");
-                Ok(versions)
+    pub(super) fn stored(&self, writes: Vec<Write>) -> Boxed<'_, Vec<Version>> {
+        Box::pin(async move {
+            let many = writes.len();
+            let asked = writes.clone();
+            match self.store().commit(writes).await? {
+                Commit::Stored(versions) => {
+                    ensure_eq!(versions.len(), many, "a stored commit gives one version per write");
+                    Ok(versions)
+                }
+                Commit::Conflict(there) => Err(Failure::new(format!(
+                    "a commit whose every expectation holds was refused; there is {there:?}, asked was {asked:?}"
+                ))),
             }
-            Commit::Conflict(there) => Err(Failure::new(format!(
-                "a commit whose every expectation holds was refused; there is {there:?}, asked was {asked}"
-            ))),
-        }
+        })
     }
 
     /// Commits one write; anything but `Stored` fails the case.
-    pub(super) async fn store_one(&self, write: Write) -> Verdict<Version> {
-        Ok(self.stored(vec![write]).await?.remove(0))
+    pub(super) fn store_one(&self, write: Write) -> Boxed<'_, Version> {
+        Box::pin(async move { Ok(self.stored(vec![write]).await?.remove(0)) })
     }
 
     /// Commits; anything but `Conflict` fails the case.
-    pub(super) async fn conflicted(&self, writes: Vec<Write>) -> Verdict<Vec<Option<Entry>>> {
-        let many = writes.len();
-        let asked = format!("{writes:?}");
-        match self.store().commit(writes).await? {
-            Commit::Conflict(there) => {
-                ensure_eq!(there.len(), many, "a conflict carries one item per write");
-                Ok(there)
+    pub(super) fn conflicted(&self, writes: Vec<Write>) -> Boxed<'_, Vec<Option<Entry>>> {
+        Box::pin(async move {
+            let many = writes.len();
+            let asked = writes.clone();
+            match self.store().commit(writes).await? {
+                Commit::Conflict(there) => {
+                    ensure_eq!(there.len(), many, "a conflict carries one item per write");
+                    Ok(there)
+                }
+                Commit::Stored(versions) => Err(Failure::new(format!(
+                    "a commit whose expectation fails was stored as {versions:?}; asked was {asked:?}"
+                ))),
             }
-            Commit::Stored(versions) => Err(Failure::new(format!(
-                "a commit whose expectation fails was stored as {versions:?}; asked was {asked}"
-            ))),
-        }
+        })
     }
 
     /// Commits one write; anything but `Conflict` fails the case.
-    pub(super) async fn conflict_one(&self, write: Write) -> Verdict<Option<Entry>> {
-        Ok(self.conflicted(vec![write]).await?.remove(0))
+    pub(super) fn conflict_one(&self, write: Write) -> Boxed<'_, Option<Entry>> {
+        Box::pin(async move { Ok(self.conflicted(vec![write]).await?.remove(0)) })
     }
 
     /// Commits; anything but an error of this kind fails the case.
-    pub(super) async fn refused(&self, writes: Vec<Write>, kind: StoreErrorKind) -> Verdict {
-        let asked = format!("{} writes", writes.len());
-        match self.store().commit(writes).await {
-            Ok(answer) => Err(Failure::new(format!("{asked} should be refused as {kind:?}, was {answer:?}"))),
-            Err(error) => {
-                ensure_eq!(error.kind(), kind, "the kind of {error:?} for {asked}");
-                Ok(())
+    pub(super) fn refused(&self, writes: Vec<Write>, kind: StoreErrorKind) -> Boxed<'_, ()> {
+        Box::pin(async move {
+            let asked = format!("{} writes", writes.len());
+            match self.store().commit(writes).await {
+                Ok(answer) => {
+                    Err(Failure::new(format!("{asked} should be refused as {kind:?}, was {answer:?}")))
+                }
+                Err(error) => {
+                    ensure_eq!(error.kind(), kind, "the kind of {error:?} for {asked}");
+                    Ok(())
+                }
             }
-        }
+        })
     }
 
     /// What is there.
-    pub(super) async fn look(&self, key: &Key) -> Verdict<Option<Entry>> {
-        let mut found = self.store().read(std::slice::from_ref(key)).await?;
-        ensure_eq!(found.len(), 1, "a read of one key gives one item");
-        Ok(found.remove(0))
+    pub(super) fn look<'a>(&'a self, key: &'a Key) -> Boxed<'a, Option<Entry>> {
+        Box::pin(async move {
+            let mut found = self.store().read(std::slice::from_ref(key)).await?;
+            ensure_eq!(found.len(), 1, "a read of one key gives one item");
+            Ok(found.remove(0))
+        })
     }
 
     /// What is there; nothing fails the case.
-    pub(super) async fn there(&self, key: &Key) -> Verdict<Entry> {
-        let entry = self.look(key).await?.ok_or_else(|| Failure::new(format!("{key} should be there")))?;
-        ensure_eq!(entry.key, *key, "the key of what was read under {key}");
-        Ok(entry)
+    pub(super) fn there<'a>(&'a self, key: &'a Key) -> Boxed<'a, Entry> {
+        Box::pin(async move {
+            let entry =
+                self.look(key).await?.ok_or_else(|| Failure::new(format!("{key} should be there")))?;
+            ensure_eq!(entry.key, *key, "the key of what was read under {key}");
+            Ok(entry)
+        })
     }
 
     /// Something there fails the case.
-    pub(super) async fn absent(&self, key: &Key) -> Verdict {
-        match self.look(key).await? {
-            None => Ok(()),
-            Some(entry) => Err(Failure::new(format!("nothing should be under {key}, there is {entry:?}"))),
-        }
+    pub(super) fn absent<'a>(&'a self, key: &'a Key) -> Boxed<'a, ()> {
+        Box::pin(async move {
+            match self.look(key).await? {
+                None => Ok(()),
+                Some(entry) => {
+                    Err(Failure::new(format!("nothing should be under {key}, there is {entry:?}")))
+                }
+            }
+        })
     }
 
     /// Fails the case unless `key` is as it was.
-    pub(super) async fn unchanged(&self, was: &Entry) -> Verdict {
-        let now = self.there(&was.key).await?;
-        same(&now, was)
+    pub(super) fn unchanged<'a>(&'a self, was: &'a Entry) -> Boxed<'a, ()> {
+        Box::pin(async move {
+            let now = self.there(&was.key).await?;
+            same(&now, was)
+        })
     }
 
     /// Takes due `plain` entries from home for an hour.
-    pub(super) async fn take(&self, limit: usize) -> Verdict<Vec<Entry>> {
-        Ok(self.store().take_due(self.taking(limit)).await?)
+    pub(super) fn take(&self, limit: usize) -> Boxed<'_, Vec<Entry>> {
+        Box::pin(async move { Ok(self.store().take_due(self.taking(limit)).await?) })
     }
 
     pub(super) fn taking(&self, limit: usize) -> TakeDue {
@@ -157,24 +181,26 @@ impl Room {
     }
 
     /// Every entry a scan gives, page by page.
-    pub(super) async fn walk(&self, scan: Scan) -> Verdict<Vec<Entry>> {
-        let mut all = Vec::new();
-        let mut after: Option<Cursor> = scan.after.clone();
-        for _ in 0..100_000 {
-            let page = self.store().scan(Scan { after, ..scan.clone() }).await?;
-            ensure!(
-                page.entries.len() <= scan.limit.max(1),
-                "a page of at most {} has {} entries",
-                scan.limit,
-                page.entries.len()
-            );
-            all.extend(page.entries);
-            match page.next {
-                Some(next) => after = Some(next),
-                None => return Ok(all),
+    pub(super) fn walk(&self, scan: Scan) -> Boxed<'_, Vec<Entry>> {
+        Box::pin(async move {
+            let mut all = Vec::new();
+            let mut after: Option<Cursor> = scan.after.clone();
+            for _ in 0..100_000 {
+                let page = self.store().scan(Scan { after, ..scan.clone() }).await?;
+                ensure!(
+                    page.entries.len() <= scan.limit.max(1),
+                    "a page of at most {} has {} entries",
+                    scan.limit,
+                    page.entries.len()
+                );
+                all.extend(page.entries);
+                match page.next {
+                    Some(next) => after = Some(next),
+                    None => return Ok(all),
+                }
             }
-        }
-        Err(Failure::new("a walk of 100,000 pages has not come to its end; the cursor goes in circles"))
+            Err(Failure::new("a walk of 100,000 pages has not come to its end; the cursor goes in circles"))
+        })
     }
 
     /// A scan of home.

@@ -1,6 +1,7 @@
 //! The cases are tested too: for each mistake a store can make, the cases named beside it must fail.
 
 mod bug;
+mod looking;
 mod slot;
 mod store;
 
