@@ -3,11 +3,14 @@
 use std::any::Any;
 use std::fmt;
 use std::panic::{AssertUnwindSafe, resume_unwind};
+use std::pin::pin;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures_util::FutureExt;
+use futures_util::future::join;
 use onlyonce::engine::Lease;
+use onlyonce::store::Store;
 use onlyonce::time::Clock;
 use onlyonce::{
     Claimed, Engine, Error, Forget, OnCrash, OnFailure, Probe, RunError, Suspect, Sweep, Verdict,
@@ -15,10 +18,11 @@ use onlyonce::{
 use serde::{Deserialize, Serialize};
 
 use super::clock::Sleep;
+use super::link::Link;
 use super::oracle::{Answer, Begins, CrashPlan, Found, Refused, Rule, Running};
-use super::scenario::{Admin, CallPlan, EFFECTS, Script, Step, Style, key_index, keys};
+use super::scenario::{Admin, CallPlan, EFFECTS, EffectPlan, Script, Step, Style, key_index, keys};
 use super::sometimes::Sometimes;
-use super::world::{World, lock};
+use super::world::{Next, World, lock};
 
 /// How a body of ours fails.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
@@ -56,7 +60,7 @@ pub(super) async fn call(caller: Caller, engine: Engine, plan: CallPlan) {
         },
     };
     world.say(|| format!("call {number} is told {answer:?}"));
-    lock(&world.oracle).call_ends(number, world.now_us(), answer);
+    lock(&world.oracle).call_ends(number, world.now_us(), world.server_clock.now(), answer);
 }
 
 pub(super) fn text_of(panic: &(dyn Any + Send)) -> Option<&str> {
@@ -76,6 +80,10 @@ async fn answer(caller: Caller, engine: Engine, plan: CallPlan) -> Answer {
     }
     let ran = match plan.style {
         Style::Run => Box::pin(once.run(async |lease| body(&caller, lease).await)).await,
+        Style::OwnTransaction => {
+            let link = Link { world: caller.world.clone(), host: caller.host };
+            Box::pin(once.run(async |lease| own_transaction(&caller, &link, lease).await)).await
+        }
         Style::KeepingErrors => {
             Box::pin(once.run_keeping_errors(async |lease| body(&caller, lease).await)).await
         }
@@ -97,6 +105,17 @@ async fn answer(caller: Caller, engine: Engine, plan: CallPlan) -> Answer {
         Err(RunError::Body(failed)) => Answer::Failed(Some(failed.run)),
         Err(RunError::Guard(error)) => refusal(error),
     }
+}
+
+/// A body that writes its own completion.
+async fn own_transaction(caller: &Caller, link: &Link, lease: Lease) -> Result<u64, Failed> {
+    let run = body(caller, lease.clone()).await?;
+    let _running = Running { world: caller.world.clone(), number: run };
+    let completion = lease.completion(&run).await.map_err(|_| Failed { run })?;
+    let answer = link.commit(completion.writes()).await;
+    completion.check(answer).map_err(|_| Failed { run })?;
+    caller.world.sometimes(Sometimes::OwnTransaction);
+    Ok(run)
 }
 
 /// A call whose work does not fit into one future.
@@ -205,21 +224,19 @@ async fn take(caller: &Caller, lease: &Lease, run: u64, step: Step) -> Result<()
             lock(&world.oracle).mark(run).map_err(|Refused| Failed { run })
         }
         Step::Check => lease.check().map_err(|_| Failed { run }),
-        Step::Effect { name, undoable, before_us, after_us } => {
-            effect(caller, lease, run, name, undoable, (before_us, after_us)).await
+        Step::Effect(plan) => effect(caller, lease, run, plan).await,
+        Step::Both(one, other) => {
+            let one = pin!(effect(caller, lease, run, one));
+            let other = pin!(effect(caller, lease, run, other));
+            let (one, other) = join(one, other).await;
+            one.and(other)
         }
     }
 }
 
-async fn effect(
-    caller: &Caller,
-    lease: &Lease,
-    run: u64,
-    name: u8,
-    undoable: bool,
-    (before_us, after_us): (u64, u64),
-) -> Result<(), Failed> {
+async fn effect(caller: &Caller, lease: &Lease, run: u64, plan: EffectPlan) -> Result<(), Failed> {
     let world = &caller.world;
+    let EffectPlan { name, undoable, .. } = plan;
     let mut effect = lease.effect(EFFECTS[usize::from(name)]);
     if undoable {
         effect = effect.undo(undo_of(caller.clone(), run));
@@ -228,32 +245,62 @@ async fn effect(
     let given = effect
         .run(async |effect_key| {
             ran = true;
-            let begins = begins(caller, lease);
-            lock(&world.oracle).effect_begins(&begins, run, (name, &effect_key), &lock(&world.hosts));
-            world.say(|| format!("w{}: run {run} begins effect e{name} as {effect_key}", caller.host));
-            Sleep::for_us(world, before_us).await;
-            if !world.is_calm() && world.dice.happens(caller.script.effect_fails) {
-                return Err(Refused);
-            }
-            let done = lock(&world.oracle).perform(run, name, &effect_key, undoable)?;
-            world.say(|| format!("w{}: effect e{name} of run {run} is done outside as {done}", caller.host));
-            Sleep::for_us(world, after_us).await;
-            Ok(done)
+            perform(caller, lease, run, plan, &effect_key).await
         })
         .await;
-    let mut oracle = lock(&world.oracle);
     match given {
         Ok(done) => {
-            oracle.effect_ended(run, (!ran).then_some(done), undoable);
+            if !ran {
+                world.sometimes(Sometimes::EffectReplayed);
+                lock(&world.oracle).effect_gave(run, done, undoable);
+            }
             Ok(())
         }
         Err(error) => {
-            oracle.effect_ended(run, None, undoable);
-            drop(oracle);
             world.say(|| format!("w{}: effect e{name} of run {run} failed: {error:?}", caller.host));
             Err(Failed { run })
         }
     }
+}
+
+/// The effect itself.
+async fn perform(
+    caller: &Caller,
+    lease: &Lease,
+    run: u64,
+    plan: EffectPlan,
+    effect_key: &str,
+) -> Result<u64, Refused> {
+    let Caller { world, host, script, .. } = caller;
+    let EffectPlan { name, undoable, before_us, after_us } = plan;
+    let begins = begins(caller, lease);
+    lock(&world.oracle).effect_begins(&begins, run, (name, effect_key), &lock(&world.hosts));
+    world.say(|| format!("w{host}: run {run} begins effect e{name} as {effect_key}"));
+    stumble(caller);
+    Sleep::for_us(world, before_us).await;
+    if !world.is_calm() && world.dice.happens(script.effect_fails) {
+        return Err(Refused);
+    }
+    let done = lock(&world.oracle).perform(run, name, effect_key)?;
+    world.say(|| format!("w{host}: effect e{name} of run {run} is done outside as {done}"));
+    Sleep::for_us(world, after_us).await;
+    lock(&world.oracle).effect_gave(run, done, undoable);
+    Ok(done)
+}
+
+/// The worst moment to be stopped or killed is between the last look at the lease and the effect.
+fn stumble(caller: &Caller) {
+    let Caller { world, host, script, .. } = caller;
+    if world.is_calm() || !world.dice.happens(script.stumbles) {
+        return;
+    }
+    let host = u32::try_from(*host).unwrap_or(u32::MAX);
+    let next = if world.dice.happens(300) {
+        Next::Die(host)
+    } else {
+        Next::Pause(host, world.dice.below(world.net_plan.slow_us * 2))
+    };
+    world.after(0, next);
 }
 
 type Undoing = futures_util::future::BoxFuture<'static, Result<(), &'static str>>;

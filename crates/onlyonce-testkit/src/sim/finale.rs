@@ -5,7 +5,7 @@ use std::time::Duration;
 use onlyonce::{OnDuplicate, OnFailure, Policy};
 
 use super::oracle::{Answer, CrashPlan, Rule};
-use super::run::Run;
+use super::run::{Run, Seat};
 use super::scenario::{Admin, CallPlan, Style};
 use super::world::{actor, lock};
 
@@ -99,6 +99,7 @@ impl Run<'_> {
             duplicate,
             failure: OnFailure::Unlock,
             total_us: u64::MAX,
+            wait_us: 0,
             open: false,
             style: Style::Run,
             cancel_us: None,
@@ -109,8 +110,11 @@ impl Run<'_> {
     /// No host thinks that something is still under way.
     fn nothing_is_left_open(&mut self) -> bool {
         for slot in 0..self.seats.len() {
-            let Some(seat) = self.seats.get(slot).and_then(Option::as_ref) else { continue };
-            let (host, leases) = (seat.host, seat.engine.live_leases());
+            let Some(Seat { host, engine: Some(engine) }) = self.seats.get(slot).and_then(Option::as_ref)
+            else {
+                continue;
+            };
+            let (host, leases) = (*host, engine.live_leases());
             if leases > 0 {
                 self.world.broken(Rule::Ends, || format!("w{host} still holds {leases} leases"));
                 return false;

@@ -48,6 +48,8 @@ pub(super) enum Fate {
     LostAfter,
     /// It is given up by the host, and arrives later.
     Late,
+    /// It arrives twice, as when a driver tries again by itself; the second answer counts.
+    Twice,
 }
 
 /// One request under way.
@@ -94,7 +96,7 @@ impl World {
         let mut net = lock(&self.net);
         let id = u32::try_from(net.ops.len()).unwrap_or(u32::MAX);
         let answer = match fate {
-            Fate::Answered => None,
+            Fate::Answered | Fate::Twice => None,
             Fate::Refused => Some(Err(StoreError::unavailable("refused"))),
             Fate::LostBefore | Fate::LostAfter | Fate::Late => Some(Err(StoreError::uncertain("no answer"))),
         };
@@ -106,7 +108,7 @@ impl World {
         let mut agenda = self.agenda();
         let now = self.now_us();
         match fate {
-            Fate::Answered => agenda.at(now + there_us, Next::Apply(id)),
+            Fate::Answered | Fate::Twice => agenda.at(now + there_us, Next::Apply(id)),
             Fate::Refused => agenda.at(now + there_us, Next::Reply(id)),
             Fate::LostBefore => agenda.at(now + gives_up_us, Next::Reply(id)),
             Fate::LostAfter => {
@@ -165,7 +167,7 @@ impl World {
                 _ => Fate::Refused,
             };
         }
-        let [refused, before, after, late] = plan.faults.map(u64::from);
+        let [refused, before, after, late, twice] = plan.faults.map(u64::from);
         match draw {
             d if d < refused => Fate::Refused,
             d if d < refused + before => {
@@ -177,6 +179,7 @@ impl World {
             }
             d if is_write && d < refused + before + after => Fate::LostAfter,
             d if is_write && d < refused + before + after + late => Fate::Late,
+            d if is_write && d < refused + before + after + late + twice => Fate::Twice,
             _ => Fate::Answered,
         }
     }
@@ -200,6 +203,7 @@ impl Fate {
             Self::LostBefore => "  [will be lost]",
             Self::LostAfter => "  [its answer will be lost]",
             Self::Late => "  [will arrive late]",
+            Self::Twice => "  [will arrive twice]",
         }
     }
 

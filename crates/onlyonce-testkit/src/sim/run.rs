@@ -13,7 +13,7 @@ use super::hosts::HostTasks;
 use super::link::Link;
 use super::mutants::Mutant;
 use super::oracle::{CallFacts, Rule};
-use super::scenario::{Admin, CallPlan, Fault, Scenario, Script};
+use super::scenario::{Admin, CallPlan, Fault, Scenario, Script, Style};
 use super::server::Server;
 use super::sometimes::Sometimes;
 use super::tasks::{Task, Tasks, Wakers};
@@ -27,10 +27,10 @@ const MOST_STEPS: u64 = 30_000;
 /// How long a task that is ready may be kept from running while its host is awake.
 const MOST_STALL_US: u64 = 150;
 
-/// A host that is running, and its engine.
+/// A host that is running, and its engine, once it is used.
 pub(super) struct Seat {
     pub(super) host: usize,
-    pub(super) engine: Engine,
+    pub(super) engine: Option<Engine>,
 }
 
 /// One schedule under way.
@@ -90,22 +90,29 @@ impl<'w> Run<'w> {
         let world = &self.world;
         let off_ms = i64::try_from(world.dice.below(20_000)).unwrap_or(0) - 10_000;
         let host = lock(&world.hosts).start(world.now_us(), Wall::new(off_ms, 0));
-        let Some((wall, behind_us)) =
-            lock(&world.hosts).get(host).map(|host| (host.wall.clone(), host.behind_us.clone()))
-        else {
-            return;
-        };
         world.say(|| format!("w{host} starts in slot {slot}"));
-        let name = if world.is(Mutant::KeepsName) { format!("w{slot}") } else { format!("w{host}") };
-        let engine = Engine::builder(Link { world: world.clone(), host })
-            .clock(Arc::new(HostClock { world: world.clone(), wall, behind_us }))
-            .chance(Arc::new(world.dice.fork(100 + host as u64)))
-            .tasks(Arc::new(HostTasks { world: world.clone(), host }))
-            .worker(name)
-            .build();
         if let Some(seat) = self.seats.get_mut(slot) {
-            *seat = Some(Seat { host, engine });
+            *seat = Some(Seat { host, engine: None });
         }
+    }
+
+    /// The host in this slot, and its engine.
+    pub(super) fn engine_in(&mut self, slot: usize) -> Option<(usize, Engine)> {
+        let world = &self.world;
+        let seat = self.seats.get_mut(slot)?.as_mut()?;
+        let host = seat.host;
+        let (wall, behind_us) =
+            lock(&world.hosts).get(host).map(|host| (host.wall.clone(), host.behind_us.clone()))?;
+        let engine = seat.engine.get_or_insert_with(|| {
+            let name = if world.is(Mutant::KeepsName) { format!("w{slot}") } else { format!("w{host}") };
+            Engine::builder(Link { world: world.clone(), host })
+                .clock(Arc::new(HostClock { world: world.clone(), wall, behind_us }))
+                .chance(Arc::new(world.dice.fork(100 + host as u64)))
+                .tasks(Arc::new(HostTasks { world: world.clone(), host }))
+                .worker(name)
+                .build()
+        });
+        Some((host, engine.clone()))
     }
 
     /// Runs until nothing is left to do; says whether it got there.
@@ -210,6 +217,8 @@ impl<'w> Run<'w> {
                 }
             }
             Next::Resume(host) => self.resume(host as usize),
+            Next::Pause(host, us) => self.pause(host as usize, us),
+            Next::Die(host) => self.die(host as usize),
         }
     }
 
@@ -221,14 +230,16 @@ impl<'w> Run<'w> {
 
     /// Makes a call in this slot; `None`: nobody sits there.
     pub(super) fn make_call(&mut self, slot: usize, plan: CallPlan) -> Option<u32> {
-        let seat = self.seats.get(slot)?.as_ref()?;
-        let (world, host, engine) = (self.world.clone(), seat.host, seat.engine.clone());
+        let (host, engine) = self.engine_in(slot)?;
+        let world = self.world.clone();
         let facts = CallFacts {
             key: plan.key,
             crash: plan.crash,
             max_attempts: plan.max_attempts,
             fingerprint: plan.fingerprint,
             waits: plan.duplicate == onlyonce::OnDuplicate::Wait,
+            wait_us: plan.wait_us,
+            unknowable: plan.style == Style::OwnTransaction,
             total_us: plan.total_us,
             open: plan.open,
         };
@@ -256,7 +267,7 @@ impl<'w> Run<'w> {
                 return;
             }
             self.world.say(|| format!("call {number} is dropped"));
-            lock(&self.world.oracle).call_dropped(number);
+            lock(&self.world.oracle).call_dropped(number, self.world.now_us());
             drop(task);
         }
     }
@@ -270,7 +281,11 @@ impl<'w> Run<'w> {
         match fault {
             Fault::Crash { slot, back_us } => self.crash(slot, back_us),
             Fault::Restart { slot } => self.start_host(slot),
-            Fault::Pause { slot, us } => self.pause(slot, us),
+            Fault::Pause { slot, us } => {
+                if let Some(host) = self.host_in(slot) {
+                    self.pause(host, us);
+                }
+            }
             Fault::Cut { slot, us } => self.on_host(slot, |host| host.cut_until_us = now + us),
             Fault::Deaf { slot, us } => self.on_host(slot, |host| host.deaf_until_us = now + us),
             Fault::HostClock { slot, ms } => self.on_host(slot, |host| host.wall.jump(ms)),
@@ -295,8 +310,7 @@ impl<'w> Run<'w> {
     }
 
     pub(super) fn admin(&mut self, slot: usize, what: Admin) {
-        let Some(seat) = self.seats.get(slot).and_then(Option::as_ref) else { return };
-        let (host, engine) = (seat.host, seat.engine.clone());
+        let Some((host, engine)) = self.engine_in(slot) else { return };
         let future = Box::pin(body::admin(self.world.clone(), engine, what));
         self.add(Task { future, host, actor: actor::ADMIN });
         self.block();
@@ -320,9 +334,18 @@ impl<'w> Run<'w> {
         }
     }
 
-    fn pause(&mut self, slot: usize, us: u64) {
+    /// A host dies at a moment of the script's choosing, and comes back.
+    fn die(&mut self, host: usize) {
+        let slot = self.seats.iter().position(|seat| seat.as_ref().is_some_and(|seat| seat.host == host));
+        if let Some(slot) = slot {
+            self.world.say(|| format!("w{host} dies"));
+            self.crash(slot, Some(self.world.dice.below(self.scenario.lease_us)));
+        }
+    }
+
+    fn pause(&mut self, at: usize, us: u64) {
         let now = self.world.now_us();
-        let Some(at) = self.host_in(slot) else { return };
+        self.world.say(|| format!("w{at} stops for {us} us"));
         if let Some(host) = lock(&self.world.hosts).get_mut(at)
             && host.paused_us.is_none()
         {

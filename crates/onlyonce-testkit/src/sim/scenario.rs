@@ -19,7 +19,7 @@ pub(super) fn key_index(key: &Key) -> usize {
 }
 
 /// The effects of every body.
-pub(super) const EFFECTS: [&str; 3] = ["e0", "e1", "e2"];
+pub(super) const EFFECTS: [&str; 6] = ["e0", "e1", "e2", "e3", "e4", "e5"];
 
 pub(super) fn effect_index(name: &str) -> u8 {
     name.as_bytes().last().copied().unwrap_or(b'0') - b'0'
@@ -38,9 +38,18 @@ pub(super) struct NetPlan {
     pub(super) slow_us: u64,
     pub(super) timeout_us: u64,
     pub(super) late_us: u64,
-    /// Refused, lost before, lost after, late.
-    pub(super) faults: [u32; 4],
+    /// Refused, lost before, lost after, late, twice.
+    pub(super) faults: [u32; 5],
     pub(super) notifies: bool,
+}
+
+/// One effect of a body.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct EffectPlan {
+    pub(super) name: u8,
+    pub(super) undoable: bool,
+    pub(super) before_us: u64,
+    pub(super) after_us: u64,
 }
 
 /// One step of a body.
@@ -50,12 +59,9 @@ pub(super) enum Step {
         us: u64,
     },
     /// An effect the record knows of.
-    Effect {
-        name: u8,
-        undoable: bool,
-        before_us: u64,
-        after_us: u64,
-    },
+    Effect(EffectPlan),
+    /// Two effects at once.
+    Both(EffectPlan, EffectPlan),
     /// A change outside that only a probe can find.
     Mark,
     /// The body asks whether it still has its lease.
@@ -72,6 +78,8 @@ pub(super) struct Script {
     pub(super) undo_fails: u32,
     pub(super) probe_knows: u32,
     pub(super) probe_us: u64,
+    /// How often the host is stopped or killed just when an effect has begun.
+    pub(super) stumbles: u32,
 }
 
 /// How a call is made.
@@ -81,6 +89,8 @@ pub(super) enum Style {
     KeepingErrors,
     DecidingErrors,
     ByHand,
+    /// The body writes its own completion, as in a transaction of its own.
+    OwnTransaction,
 }
 
 /// One call.
@@ -95,6 +105,7 @@ pub(super) struct CallPlan {
     pub(super) duplicate: OnDuplicate,
     pub(super) failure: OnFailure,
     pub(super) total_us: u64,
+    pub(super) wait_us: u64,
     pub(super) open: bool,
     pub(super) style: Style,
     /// When its future is dropped.
@@ -196,9 +207,16 @@ fn net(d: &Draw<'_>, lease_us: u64, rough: u32) -> NetPlan {
         slow_us: lease_us * 3 / 2,
         timeout_us: lease_us / d.one(&[10, 5, 2, 1]),
         late_us: lease_us * d.one(&[1, 3]),
-        faults: [share(40), share(40), share(50), share(50)],
+        faults: [share(40), share(40), share(50), share(50), share(40)],
         notifies: d.happens(400),
     }
+}
+
+fn effect(d: &Draw<'_>, lease_us: u64, names: &mut u8) -> EffectPlan {
+    let name = *names;
+    *names += 1;
+    let (before_us, after_us) = (d.below(lease_us / 4), d.below(lease_us / 4));
+    EffectPlan { name, undoable: d.happens(600), before_us, after_us }
 }
 
 fn script(d: &Draw<'_>, lease_us: u64) -> Script {
@@ -207,11 +225,8 @@ fn script(d: &Draw<'_>, lease_us: u64) -> Script {
     for _ in 0..d.index(4) {
         steps.push(match d.below(10) {
             0..4 => Step::Sleep { us: d.below(lease_us / d.one(&[20, 4, 1])) + d.one(&[0, 0, 0, lease_us]) },
-            4..7 => {
-                names += 1;
-                let (before_us, after_us) = (d.below(lease_us / 4), d.below(lease_us / 4));
-                Step::Effect { name: names - 1, undoable: d.happens(600), before_us, after_us }
-            }
+            4..6 => Step::Effect(effect(d, lease_us, &mut names)),
+            6 => Step::Both(effect(d, lease_us, &mut names), effect(d, lease_us, &mut names)),
             7..9 => Step::Mark,
             _ => Step::Check,
         });
@@ -224,6 +239,7 @@ fn script(d: &Draw<'_>, lease_us: u64) -> Script {
         undo_fails: d.one(&[0, 0, 200]),
         probe_knows: d.one(&[1000, 1000, 600]),
         probe_us: d.below(lease_us / d.one(&[50, 5, 1])),
+        stumbles: d.one(&[0, 0, 0, 100, 300]),
     }
 }
 
@@ -241,12 +257,13 @@ fn call(d: &Draw<'_>, unit_us: u64, slots: usize, crashes: &[CrashPlan], horizon
     let open = d.happens(30);
     let keep_us = unit_us * d.one(&[1, 4, 1000, 1000]);
     let total_us = lease_us * d.one(&[1, 2, 1000, 1000, 1000, 1000]);
+    let wait_us = unit_us * d.one(&[1, 4, 20]);
     let us = Duration::from_micros;
     let mut policy = Policy::default()
         .lease(us(lease_us))
         .keep(us(keep_us))
         .keep_failures(us(unit_us * d.one(&[1, 4, 1000])))
-        .wait(us(unit_us * d.one(&[1, 4, 20])))
+        .wait(us(wait_us))
         .max_lease_total(us(total_us))
         .on_duplicate(duplicate)
         .on_failure(failure)
@@ -272,8 +289,16 @@ fn call(d: &Draw<'_>, unit_us: u64, slots: usize, crashes: &[CrashPlan], horizon
         duplicate,
         failure,
         total_us,
+        wait_us,
         open,
-        style: d.one(&[Style::Run, Style::Run, Style::KeepingErrors, Style::DecidingErrors, Style::ByHand]),
+        style: d.one(&[
+            Style::Run,
+            Style::Run,
+            Style::KeepingErrors,
+            Style::DecidingErrors,
+            Style::ByHand,
+            Style::OwnTransaction,
+        ]),
         cancel_us: d.happens(120).then(|| at_us + d.below(unit_us * 2)),
         policy,
     }

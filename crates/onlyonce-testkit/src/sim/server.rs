@@ -14,6 +14,7 @@ use super::link::{Fate, Reply, Request};
 use super::mutants::Mutant;
 use super::oracle::Arrived;
 use super::scenario::{key_index, keys};
+use super::sometimes::Sometimes;
 use super::world::{Next, World, lock};
 
 /// The server.
@@ -81,6 +82,7 @@ impl Server {
             } else {
                 StoreError::uncertain("the server went away")
             };
+            let fate = if fate == Fate::Twice { Fate::Answered } else { fate };
             return answer(world, id, fate, Err(gone));
         }
         let arrived = Arrived { now_us: now, at: self.clock.now(), host, actor, fate };
@@ -89,10 +91,25 @@ impl Server {
         {
             if let Some(op) = lock(&world.net).op(id) {
                 op.request = Some(request);
+                op.fate = if fate == Fate::Twice { Fate::Answered } else { fate };
             }
             return world.after(200 + world.dice.below(3000), Next::Finish(id));
         }
+        let again = (fate == Fate::Twice).then(|| request.clone());
         self.carry_out(world, id, request, &arrived);
+        if again.is_some() {
+            self.come_again(world, id, again);
+        }
+    }
+
+    /// The same request is on its way once more; what is answered then is the answer.
+    fn come_again(&self, world: &World, id: u32, again: Option<Request>) {
+        world.sometimes(Sometimes::AppliedTwice);
+        if let Some(op) = lock(&world.net).op(id) {
+            op.request = again;
+            op.fate = Fate::Answered;
+        }
+        world.after(world.delay_us(), Next::Apply(id));
     }
 
     /// The second step of a store that does not write in the step in which it checks.

@@ -32,6 +32,8 @@ sometimes! {
     ClaimRecognised,
     /// a value given by a call whose completion's reply was lost
     CompletionRecognised,
+    /// a write that arrived twice
+    AppliedTwice,
     /// a write that arrived late, over a later lease, refused
     LateWriteRefused,
     /// a write that arrived late, and was taken
@@ -110,6 +112,8 @@ sometimes! {
     FailedOpen,
     /// a key that had run out of attempts
     OutOfAttempts,
+    /// a completion written by the body itself
+    OwnTransaction,
     /// a lease that had run out of its total time
     LeaseSpent,
 }

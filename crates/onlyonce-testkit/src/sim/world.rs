@@ -50,8 +50,12 @@ pub(super) enum Next {
     Cancel(u32),
     /// A fault begins or ends.
     Fault(u32),
+    /// A host stops for so long.
+    Pause(u32, u64),
     /// A paused host goes on.
     Resume(u32),
+    /// A host dies.
+    Die(u32),
 }
 
 #[derive(Default)]

@@ -36,6 +36,14 @@ pub struct Effect<'a> {
     undo: Option<UndoBody>,
 }
 
+/// What a run finds before an effect.
+enum Before {
+    /// It is recorded as begun; this is its key.
+    Begun(String),
+    /// It is done already, and gave this.
+    Done(Box<RawValue>),
+}
+
 /// Which effect of which lease.
 #[derive(Clone, Copy)]
 struct At<'a> {
@@ -109,12 +117,15 @@ impl<'a> Effect<'a> {
         if !at.held.guarded {
             return body(at.key().await).await.map_err(RunError::Body);
         }
-        if let Some(done) = at.before().await? {
-            let value = serde_json::from_str(done.get()).map_err(|e| at.mismatch(&e))?;
-            at.register_undo(undo).await;
-            return Ok(value);
-        }
-        match body(at.key().await).await {
+        let key = match at.before().await? {
+            Before::Begun(key) => key,
+            Before::Done(done) => {
+                let value = serde_json::from_str(done.get()).map_err(|e| at.mismatch(&e))?;
+                at.register_undo(undo).await;
+                return Ok(value);
+            }
+        };
+        match body(key).await {
             Ok(value) => {
                 let raw = to_raw_value(&value).map_err(|e| at.mismatch(&e))?;
                 // First: should the record not get through, the effect is there all the same.
@@ -137,8 +148,8 @@ impl At<'_> {
         effect_key(&self.held.key, self.name, undone(&work, self.name))
     }
 
-    /// Records that it begins; `Some`: it is done already.
-    async fn before(self) -> Result<Option<Box<RawValue>>, Error> {
+    /// Records that it begins, unless it is done already.
+    async fn before(self) -> Result<Before, Error> {
         if self.held.is_lost() {
             return Err(self.held.lost_error("before the effect began"));
         }
@@ -147,7 +158,7 @@ impl At<'_> {
         match rules::effect_step(trace, self.held.on_crash()) {
             EffectStep::Replay => {
                 let value = record_of(&work, self.name).and_then(|effect| effect.value.clone());
-                value.map(Some).ok_or_else(|| self.no_value())
+                value.map(Before::Done).ok_or_else(|| self.no_value())
             }
             EffectStep::Run => self.begin(&mut work).await,
             EffectStep::Park if trace == Trace::Undoing => {
@@ -160,21 +171,27 @@ impl At<'_> {
             EffectStep::Probe => {
                 // Heartbeats must go on while the outside is asked.
                 drop(work);
-                self.probe(trace).await
+                self.probe().await
             }
         }
     }
 
-    async fn begin(self, work: &mut Work) -> Result<Option<Box<RawValue>>, Error> {
+    async fn begin(self, work: &mut Work) -> Result<Before, Error> {
+        let before = record_of(work, self.name).cloned();
         set(work, self.name, EffectState::Started, None);
-        self.held.save(work).await?;
         // The answer may have taken longer than the lease.
-        self.held.check()?;
-        Ok(None)
+        if let Err(error) = self.held.save(work).await.and_then(|()| self.held.check()) {
+            // It does not begin. Should the settlement get through, nobody has to wonder.
+            put_back(work, self.name, before);
+            return Err(error);
+        }
+        Ok(Before::Begun(effect_key(&self.held.key, self.name, undone(work, self.name))))
     }
 
-    async fn probe(self, trace: Trace) -> Result<Option<Box<RawValue>>, Error> {
-        let OnCrash::Probe(probe) = &self.held.policy.on_crash else { return Ok(None) };
+    async fn probe(self) -> Result<Before, Error> {
+        let OnCrash::Probe(probe) = &self.held.policy.on_crash else {
+            return self.begin(&mut *self.held.work.lock().await).await;
+        };
         let suspect = Suspect {
             key: self.held.key.clone(),
             attempt: self.held.attempt.saturating_sub(1),
@@ -187,12 +204,12 @@ impl At<'_> {
             Verdict::Happened(value) => {
                 set(&mut work, self.name, EffectState::Done, value.clone());
                 self.held.save(&mut work).await?;
-                value.map(Some).ok_or_else(|| self.no_value())
+                value.map(Before::Done).ok_or_else(|| self.no_value())
             }
             Verdict::DidNot => {
-                if trace == Trace::Undoing {
-                    // Taken back: done again, it is another effect for the outside.
-                    set(&mut work, self.name, EffectState::Undone, None);
+                // One that was taken back is, done again, another effect for the outside.
+                if let Some(state) = record_of(&work, self.name).map(|effect| effect.state.did_not()) {
+                    set(&mut work, self.name, state, None);
                 }
                 self.begin(&mut work).await
             }
@@ -248,6 +265,14 @@ fn set(work: &mut Work, name: &str, state: EffectState, value: Option<Box<RawVal
             effect.value = value;
         }
         None => effects.push(EffectRecord { name: name.to_owned(), state, value, undone: 0 }),
+    }
+}
+
+fn put_back(work: &mut Work, name: &str, before: Option<EffectRecord>) {
+    let effects = &mut work.trail().effects;
+    effects.retain(|effect| effect.name != name || before.is_some());
+    if let (Some(place), Some(before)) = (effects.iter_mut().find(|effect| effect.name == name), before) {
+        *place = before;
     }
 }
 

@@ -181,42 +181,46 @@ impl Guard {
         Ok(unsure.map_or(Left::Recorded, Left::Parked))
     }
 
+    /// Gives what was written; `None`: this lease had been settled before, perhaps with something else.
     async fn write(
         &self,
         work: &mut Work,
         state: State,
         keep: Option<Duration>,
         mut record: Record,
-    ) -> Result<bytes::Bytes, Error> {
+    ) -> Result<Option<bytes::Bytes>, Error> {
         let header = self.held.settled(state, keep);
-        let body = record.encode()?;
+        let mut body = record.encode()?;
         let standing = match self.held.put(work, header.clone(), body.clone()).await {
             Err(Error::Store(error)) if error.kind() == StoreErrorKind::TooLarge => {
                 record.value = None;
                 record.not_stored = Some(format!("larger than the store takes: {error}"));
-                self.held.put(work, header, record.encode()?).await
+                body = record.encode()?;
+                self.held.put(work, header, body.clone()).await
             }
             other => other,
         };
         match standing? {
-            Standing::Mine | Standing::Settled => Ok(body),
+            Standing::Mine => Ok(Some(body)),
+            Standing::Settled => Ok(None),
             Standing::Lost => Err(self.held.lost_error("another holder has it now")),
         }
     }
 
-    /// Ends heartbeat and flight, and tells the followers what is recorded now.
+    /// Ends heartbeat and flight, and tells the followers what is recorded now, where that is known.
     fn finish(
         &mut self,
         work: &Work,
         state: State,
         keep: Option<Duration>,
-        written: Result<bytes::Bytes, Error>,
+        written: Result<Option<bytes::Bytes>, Error>,
     ) -> Result<(), Error> {
         self.over = true;
         let held = &self.held;
         held.engine.heart.remove(held);
         telemetry::lock_released(held.key.as_str(), state.status().as_str(), written.is_ok());
-        let left = written.as_ref().ok().map(|body| (held.settled(state, keep), body.clone()));
+        let body = written.as_ref().ok().cloned().flatten();
+        let left = body.map(|body| (held.settled(state, keep), body));
         held.engine.flights.close(&held.key, || {
             let (header, body) = left?;
             let now = held.engine.clock.now();

@@ -7,13 +7,10 @@ use onlyonce::engine::{EffectState, Lease};
 use onlyonce::store::Holder;
 use onlyonce::time::Timestamp;
 
-use super::{Found, Oracle, Refused, Rule, Trace};
+use super::{Found, NOTICE_US, Oracle, Refused, Rule, Trace};
 use crate::sim::hosts::Hosts;
 use crate::sim::sometimes::Sometimes;
 use crate::sim::world::{World, lock};
-
-/// A host that is awake for so long must know that its lease is over.
-const NOTICE_US: u64 = 2_000;
 
 /// One run of a body.
 #[derive(Debug)]
@@ -31,6 +28,8 @@ pub(in crate::sim) struct Run {
     generation: u32,
     /// Its outcome was taken by the store.
     pub(super) recorded: bool,
+    /// Effects it has begun.
+    begun: Vec<u8>,
     /// Effects it would have to take back, in order.
     to_undo: Vec<u64>,
 }
@@ -82,6 +81,7 @@ impl Oracle {
             in_effect: false,
             generation,
             recorded: false,
+            begun: Vec::new(),
             to_undo: Vec::new(),
         });
         if let Some(call) = self.calls.get_mut(begins.actor as usize) {
@@ -156,6 +156,7 @@ impl Oracle {
         let (name, effect_key) = effect;
         let Some(run) = self.run(number) else { return };
         run.in_effect = true;
+        run.begun.push(name);
         let (key, fence, generation) = (run.key, run.fence, run.generation);
         if fence == 0 {
             return;
@@ -201,7 +202,6 @@ impl Oracle {
         number: u64,
         name: u8,
         effect_key: &str,
-        undoable: bool,
     ) -> Result<u64, Refused> {
         let Some(run) = self.run(number) else { return Err(Refused) };
         let (key, fence, generation) = (run.key, run.fence, run.generation);
@@ -210,9 +210,6 @@ impl Oracle {
             Ok((done, known)) => {
                 if known {
                     self.sometimes(Sometimes::EffectKeyKnown);
-                }
-                if let Some(run) = self.run(number).filter(|_| undoable) {
-                    run.to_undo.push(done);
                 }
                 Ok(done)
             }
@@ -243,14 +240,11 @@ impl Oracle {
         }
     }
 
-    /// An effect's body is over; `replayed`: it did not run, and this is what it gave before.
-    pub(in crate::sim) fn effect_ended(&mut self, number: u64, replayed: Option<u64>, undoable: bool) {
-        if replayed.is_some() {
-            self.sometimes(Sometimes::EffectReplayed);
-        }
+    /// An effect gave this; from here on, a run that fails has to take it back.
+    pub(in crate::sim) fn effect_gave(&mut self, number: u64, done: u64, undoable: bool) {
         if let Some(run) = self.run(number) {
             run.in_effect = false;
-            run.to_undo.extend(replayed.filter(|_| undoable));
+            run.to_undo.extend(Some(done).filter(|_| undoable));
         }
     }
 
@@ -294,6 +288,7 @@ impl Oracle {
                     .copied()
                     .filter(|done| !self.sink.is_undone(*done))
                     .collect();
+                self.check_begun(key, holder, effects);
                 if !left.is_empty() {
                     self.broken(Rule::EffectsOnce, || {
                         format!("sim/{key}: {holder} failed, and its effects {left:?} were not taken back")
@@ -301,6 +296,21 @@ impl Oracle {
                 }
             }
             State::Running | State::Parked | State::Forgotten => {}
+        }
+    }
+
+    /// A record that is unsure about an effect that nobody began would be parked for nothing.
+    fn check_begun(&mut self, key: usize, holder: &Holder, effects: &[Trace]) {
+        let found = self.grant_of(key, holder).map(|grant| grant.unsure.clone()).unwrap_or_default();
+        for trace in effects.iter().filter(|trace| trace.state == EffectState::Started) {
+            let name = trace.name;
+            if !found.contains(&name)
+                && !self.runs.iter().any(|run| run.key == key && run.begun.contains(&name))
+            {
+                self.broken(Rule::NeverSilent, || {
+                    format!("sim/{key}: {holder} says that effect e{name} was begun, and it was not")
+                });
+            }
         }
     }
 

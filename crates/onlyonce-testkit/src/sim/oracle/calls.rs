@@ -24,6 +24,9 @@ pub(in crate::sim) struct CallFacts {
     pub(in crate::sim) max_attempts: Option<u32>,
     pub(in crate::sim) fingerprint: Option<Fingerprint>,
     pub(in crate::sim) waits: bool,
+    pub(in crate::sim) wait_us: u64,
+    /// Whether its outcome was recorded the engine cannot always know: its body writes it, or it is gone already.
+    pub(in crate::sim) unknowable: bool,
     /// For how long heartbeats may keep its lease.
     pub(in crate::sim) total_us: u64,
     /// It may run, and end, without the store.
@@ -40,8 +43,8 @@ pub(in crate::sim) struct Call {
     /// When it began, or the call whose flight it may share: what that one saw it may be given too.
     sees_us: u64,
     sees_at: Timestamp,
-    /// Its future was dropped.
-    dropped: bool,
+    /// When it was told its answer, or its future was dropped.
+    ended_us: Option<u64>,
     pub(in crate::sim) answer: Option<Answer>,
 }
 
@@ -84,27 +87,26 @@ impl Oracle {
         now_us: u64,
         at: Timestamp,
     ) -> u32 {
-        let shares = |call: &&Call| {
-            call.host == host && call.plan.key == plan.key && call.answer.is_none() && !call.dropped
-        };
+        let shares = |call: &&Call| call.host == host && call.plan.key == plan.key && call.ended_us.is_none();
         let first = self.calls.iter().find(shares).map(|call| (call.began_us, call.sees_at));
         let (sees_us, sees_at) = first.unwrap_or((now_us, at));
-        let (run, dropped, answer) = (None, false, None);
-        self.calls.push(Call { plan, host, run, began_us: now_us, sees_us, sees_at, dropped, answer });
+        let (run, ended_us, answer) = (None, None, None);
+        self.calls.push(Call { plan, host, run, began_us: now_us, sees_us, sees_at, ended_us, answer });
         u32::try_from(self.calls.len() - 1).unwrap_or(u32::MAX)
     }
 
     /// A call's future is dropped.
-    pub(in crate::sim) fn call_dropped(&mut self, number: u32) {
+    pub(in crate::sim) fn call_dropped(&mut self, number: u32, now_us: u64) {
         if let Some(call) = self.calls.get_mut(number as usize) {
-            call.dropped = true;
+            call.ended_us = Some(now_us);
         }
     }
 
     /// A call is told its answer.
-    pub(in crate::sim) fn call_ends(&mut self, number: u32, now_us: u64, answer: Answer) {
+    pub(in crate::sim) fn call_ends(&mut self, number: u32, now_us: u64, at: Timestamp, answer: Answer) {
         let Some(call) = self.calls.get_mut(number as usize) else { return };
         call.answer = Some(answer.clone());
+        call.ended_us = Some(now_us);
         let own = call.run;
         match answer {
             Answer::Value { run, replayed: false, .. } => self.check_first(number, run, own),
@@ -116,14 +118,29 @@ impl Oracle {
             Answer::FailedBefore(message) => self.check_failure(number, run_in(&message)),
             Answer::NotStored => self.check_replay(number, None, State::Completed, false),
             Answer::Parked => self.check_parked(number),
-            Answer::InputChanged => self.sometimes(Sometimes::InputChanged),
+            Answer::InputChanged => self.check_other_input(number),
+            Answer::InProgress => self.check_in_progress(number, now_us),
+            Answer::Duplicate => self.check_duplicate(number),
             Answer::NotRecorded => self.sometimes(Sometimes::NotRecorded),
             Answer::Panicked => self.sometimes(Sometimes::BodyPanicked),
-            Answer::LeaseLost => self.count_lost(number, now_us),
-            Answer::InProgress | Answer::Duplicate | Answer::Store(_) => {}
+            Answer::LeaseLost => {
+                self.count_lost(number, now_us);
+                self.excuse(number, at);
+            }
+            Answer::Store(_) => {}
             Answer::Other(what) => {
                 self.broken(Rule::Ends, || format!("call {number} ended in a way no call should: {what}"));
             }
+        }
+    }
+
+    /// An outcome that came and went before its call was answered: nobody could tell any more.
+    fn excuse(&mut self, number: u32, at: Timestamp) {
+        let Some(call) = self.calls.get_mut(number as usize) else { return };
+        let over = |span: &Span| span.to_us != u64::MAX || span.expires.is_some_and(|expires| expires <= at);
+        let gone = |span: &Span| span.run == call.run && over(span);
+        if call.run.is_some() && self.keys[call.plan.key].spans.iter().any(gone) {
+            call.plan.unknowable = true;
         }
     }
 
@@ -180,13 +197,64 @@ impl Oracle {
         }
     }
 
+    /// Whether something like this was there while the call was.
+    fn saw(&self, call: &Call, like: impl Fn(&Span) -> bool) -> bool {
+        self.keys[call.plan.key].spans.iter().any(|span| span.to_us >= call.sees_us && like(span))
+    }
+
     fn check_parked(&mut self, number: u32) {
         let Some(call) = self.calls.get(number as usize) else { return };
         let key = call.plan.key;
-        let there = |span: &Span| span.state == State::Parked && span.to_us >= call.sees_us;
-        if !self.keys[key].spans.iter().any(there) {
+        if !self.saw(call, |span| span.state == State::Parked) {
             self.broken(Rule::NeverSilent, || {
                 format!("call {number} was told that sim/{key} is parked, and it is not")
+            });
+        }
+    }
+
+    fn check_other_input(&mut self, number: u32) {
+        self.sometimes(Sometimes::InputChanged);
+        let Some(call) = self.calls.get(number as usize) else { return };
+        let key = call.plan.key;
+        let own = call.plan.fingerprint;
+        if own.is_none() || !self.saw(call, |span| span.fingerprint.is_some() && span.fingerprint != own) {
+            self.broken(Rule::OneOutcome, || {
+                format!("call {number} was told that sim/{key} has another input, and it has not")
+            });
+        }
+    }
+
+    fn check_duplicate(&mut self, number: u32) {
+        let Some(call) = self.calls.get(number as usize) else { return };
+        let key = call.plan.key;
+        let taken = |span: &Span| matches!(span.state, State::Running | State::Completed | State::Failed);
+        if !self.saw(call, taken) {
+            self.broken(Rule::OneOutcome, || {
+                format!("call {number} was told that it is a duplicate, and sim/{key} was free")
+            });
+        }
+    }
+
+    /// Somebody must have been at it: in the store, or in the same host.
+    fn check_in_progress(&mut self, number: u32, now_us: u64) {
+        let Some(call) = self.calls.get(number as usize) else { return };
+        let (key, began_us) = (call.plan.key, call.began_us);
+        let beside = |other: &Call| {
+            other.host == call.host
+                && other.plan.key == key
+                && !std::ptr::eq(other, call)
+                && other.ended_us.is_none_or(|ended| ended >= began_us)
+        };
+        let busy = self.saw(call, |span| span.state == State::Running) || self.calls.iter().any(beside);
+        let early = call.plan.waits && now_us.saturating_sub(began_us) < call.plan.wait_us;
+        if !busy {
+            self.broken(Rule::OneOutcome, || {
+                format!("call {number} was told that sim/{key} is in progress, and it is not")
+            });
+        }
+        if early {
+            self.broken(Rule::Ends, || {
+                format!("call {number} on sim/{key} did not wait for as long as it may")
             });
         }
     }
@@ -198,7 +266,7 @@ impl Oracle {
             let Some(run) = call.run else { continue };
             let recorded =
                 self.runs.get(usize::try_from(run).unwrap_or(usize::MAX)).is_some_and(|r| r.recorded);
-            if call.answer == Some(Answer::LeaseLost) && recorded {
+            if call.answer == Some(Answer::LeaseLost) && recorded && !call.plan.unknowable {
                 self.broken(Rule::OneOutcome, || {
                     format!("call {number} was told that it recorded nothing, and run {run} is recorded")
                 });

@@ -5,6 +5,7 @@
 
 mod bodies;
 mod calls;
+mod leases;
 mod records;
 mod sink;
 
@@ -24,6 +25,9 @@ use super::world::{World, lock};
 use bodies::Run;
 use calls::Call;
 use sink::Sink;
+
+/// How long a host that is awake may take to notice that a lease is over.
+const NOTICE_US: u64 = 2_000;
 
 /// What must hold.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -128,6 +132,8 @@ struct Grant {
     beat_failed: bool,
     /// Of the key, when the lease was given.
     generation: u32,
+    /// Effects whose end was unknown already when the lease was given.
+    unsure: Vec<u8>,
 }
 
 /// What a probe said.
@@ -138,10 +144,10 @@ pub(super) enum Found {
     CannotTell,
 }
 
-/// An outcome, for as long as it was there.
+/// What was recorded, for as long as it was there.
 #[derive(Clone, Debug)]
 struct Span {
-    /// The run that gave it; `None`: there is no value.
+    /// The run whose outcome it is, if it is one with a value.
     run: Option<u64>,
     state: State,
     to_us: u64,
@@ -156,7 +162,7 @@ struct Span {
 struct KeyLog {
     there: Option<Known>,
     grants: Vec<Grant>,
-    /// Outcomes, and times in which it was parked.
+    /// What was there, one after the other.
     spans: Vec<Span>,
     highest_fence: u64,
     /// Rises when the key begins anew: forgotten, expired, or swept.

@@ -1,7 +1,5 @@
 //! What the store takes: who may have a lease, who may write over what.
 
-use std::time::Duration;
-
 use bytes::Bytes;
 use onlyonce::Fingerprint;
 use onlyonce::engine::EffectState;
@@ -10,19 +8,16 @@ use onlyonce::store::{Entry, Expect, HeaderDraft, Holder, Write};
 use serde::Deserialize;
 
 use super::calls::CrashPlan;
-use super::{Arrived, Grant, Known, Oracle, Rule, Span, Trace};
+use super::{Arrived, Known, Oracle, Rule, Span, Trace};
 use crate::sim::hosts::Hosts;
 use crate::sim::link::Fate;
 use crate::sim::scenario::{effect_index, key_index};
 use crate::sim::sometimes::Sometimes;
 use crate::sim::world::actor;
 
-/// How long a host that is awake may take to notice that a lease is over.
-const NOTICE_US: u64 = 2_000;
-
 /// What the judge reads in a body.
 #[derive(Deserialize, Default)]
-struct Body {
+pub(super) struct Body {
     #[serde(default)]
     value: Option<u64>,
     #[serde(default)]
@@ -48,11 +43,15 @@ struct Effect {
 
 impl Body {
     /// The run that gave the outcome.
-    fn run(&self) -> Option<u64> {
-        self.value.or_else(|| self.failure.as_ref().and_then(|failure| run_in(&failure.message)))
+    fn run(&self, state: State) -> Option<u64> {
+        match state {
+            State::Completed => self.value,
+            State::Failed => self.failure.as_ref().and_then(|failure| run_in(&failure.message)),
+            State::Running | State::Released | State::Parked | State::Forgotten => None,
+        }
     }
 
-    fn effects(&self) -> Vec<Trace> {
+    pub(super) fn effects(&self) -> Vec<Trace> {
         let trace = |effect: &Effect| Trace {
             name: effect_index(&effect.name),
             state: effect.state,
@@ -70,27 +69,27 @@ pub(super) fn run_in(message: &str) -> Option<u64> {
 }
 
 /// A write that was taken, taken apart.
-struct Taken<'a> {
-    by: &'a Arrived,
-    key: usize,
-    version: u64,
-    header: &'a HeaderDraft,
+pub(super) struct Taken<'a> {
+    pub(super) by: &'a Arrived,
+    pub(super) key: usize,
+    pub(super) version: u64,
+    pub(super) header: &'a HeaderDraft,
     /// `None`: the body stays.
-    body: Option<Body>,
+    pub(super) body: Option<Body>,
     expects_nothing: bool,
     /// The input the key stands for from now on, as its callers told it.
-    fingerprint: Option<Fingerprint>,
+    pub(super) fingerprint: Option<Fingerprint>,
     /// What it was written over, expired or not.
     old: Option<Known>,
 }
 
 impl Taken<'_> {
     /// What was there.
-    fn before(&self) -> Option<&Known> {
+    pub(super) fn before(&self) -> Option<&Known> {
         self.old.as_ref().filter(|known| !known.is_expired(self.by))
     }
 
-    fn is_held_by(&self, holder: &Holder) -> bool {
+    pub(super) fn is_held_by(&self, holder: &Holder) -> bool {
         self.before().is_some_and(|b| b.state == State::Running && b.holder.as_ref() == Some(holder))
     }
 
@@ -137,8 +136,10 @@ impl Oracle {
         let expects_nothing = write.expect() == Expect::Absent;
         let mut taken = Taken { by, key, version, header, body, expects_nothing, fingerprint: None, old };
         taken.fingerprint = self.input_of(&taken);
-        self.close_spans(&taken);
+        let goes_on = self.goes_on(&taken);
+        self.close_spans(&taken, goes_on);
         self.take(&taken, hosts);
+        self.open_span(&taken, goes_on);
         let state = State::from_status(header.status).unwrap_or(State::Forgotten);
         self.keys[key].there = Some(taken.known(state));
     }
@@ -159,9 +160,31 @@ impl Oracle {
         taken.body.is_some() && (taken.expects_nothing || !taken.header.holder.as_ref().is_some_and(seen))
     }
 
-    fn close_spans(&mut self, taken: &Taken<'_>) {
+    /// Whether a write leaves its lease as it is, only longer.
+    fn goes_on(&self, taken: &Taken<'_>) -> bool {
+        taken.header.status == State::Running.status() && !self.is_claim(taken)
+    }
+
+    /// From now on, this is what is there.
+    fn open_span(&mut self, taken: &Taken<'_>, goes_on: bool) {
+        let state = State::from_status(taken.header.status).unwrap_or(State::Forgotten);
+        if goes_on {
+            return;
+        }
+        self.keys[taken.key].spans.push(Span {
+            run: taken.body.as_ref().and_then(|body| body.run(state)),
+            state,
+            to_us: u64::MAX,
+            expires: taken.header.keep_for.map(|keep| taken.by.at.plus(keep)),
+            fingerprint: taken.fingerprint,
+            unanswered: taken.by.fate.is_unanswered(),
+            host: taken.by.host,
+        });
+    }
+
+    fn close_spans(&mut self, taken: &Taken<'_>, goes_on: bool) {
         let log = &mut self.keys[taken.key];
-        if let Some(span) = log.spans.last_mut() {
+        if let Some(span) = log.spans.last_mut().filter(|_| !goes_on) {
             span.to_us = span.to_us.min(taken.by.now_us);
         }
         if taken.old.is_some() && taken.before().is_none() {
@@ -212,160 +235,14 @@ impl Oracle {
         }
     }
 
-    /// Somebody has a new lease.
-    fn granted(&mut self, taken: &Taken<'_>, holder: &Holder, hosts: &Hosts) {
-        let (key, by) = (taken.key, taken.by);
-        let over = taken.before().map(|before| before.state);
-        self.check_claim(taken, holder, hosts);
-        let log = &mut self.keys[key];
-        let (highest, deleted) = (log.highest_fence, log.deleted);
-        let crash = self.calls.get(by.actor as usize).map(|call| call.plan.crash);
-        let over_crash = matches!(over, Some(State::Running | State::Parked));
-        let log = &mut self.keys[key];
-        log.grants.push(Grant {
-            fence: taken.version,
-            holder: holder.clone(),
-            actor: by.actor,
-            unanswered: by.fate.is_unanswered(),
-            must_probe: over_crash && crash == Some(CrashPlan::Probe),
-            probed: None,
-            begun: false,
-            beat_failed: false,
-            generation: log.generation,
-        });
-        log.highest_fence = highest.max(taken.version);
-        log.deleted = false;
-        if taken.version <= highest {
-            self.broken(Rule::FenceRises, || {
-                format!("sim/{key}: {holder} has fence {}, and {highest} was given before", taken.version)
-            });
-        }
-        if deleted && highest > 0 {
-            self.sometimes(Sometimes::FenceRoseOverDelete);
-        }
-        if by.fate == Fate::Late {
-            self.sometimes(Sometimes::GhostClaim);
-        }
-        match over {
-            Some(State::Running) => {
-                self.sometimes(Sometimes::Takeover);
-                let waited =
-                    self.calls.get(by.actor as usize).is_some_and(|call| call.waits_since(by.now_us));
-                if waited {
-                    self.sometimes(Sometimes::WaitedThenTookOver);
-                }
-            }
-            Some(State::Released) => self.sometimes(Sometimes::RanAfterFailure),
-            _ => {}
-        }
-    }
-
-    /// Whether this key could be claimed, by this call.
-    fn check_claim(&mut self, taken: &Taken<'_>, holder: &Holder, hosts: &Hosts) {
-        let (key, by) = (taken.key, taken.by);
-        let attempts = taken.before().map_or(1, |before| before.attempts + 1);
-        if taken.header.attempts != attempts {
-            let got = taken.header.attempts;
-            self.broken(Rule::OnCrash, || {
-                format!("sim/{key}: attempt {got} follows attempt {}", attempts - 1)
-            });
-        }
-        let Some(before) = taken.before() else { return };
-        let plan = self.calls.get(by.actor as usize).map(|call| call.plan.clone());
-        let crash = plan.as_ref().map(|plan| plan.crash);
-        match before.state {
-            State::Completed | State::Failed => self.broken(Rule::OneOutcome, || {
-                format!("sim/{key} is {:?}, and {holder} claimed it", before.state)
-            }),
-            State::Running => {
-                self.check_overdue(taken, before, hosts);
-                let spent = plan.and_then(|p| p.max_attempts).is_some_and(|most| before.attempts >= most);
-                if crash == Some(CrashPlan::Park) || (crash == Some(CrashPlan::Retry) && spent) {
-                    self.broken(Rule::OnCrash, || {
-                        format!("sim/{key}: {holder} took over a crash that its policy parks")
-                    });
-                }
-            }
-            State::Parked if crash != Some(CrashPlan::Probe) => self.broken(Rule::OnCrash, || {
-                format!("sim/{key} is parked, and {holder} claimed it without a probe")
-            }),
-            State::Parked | State::Released | State::Forgotten => {}
-        }
-        if before.effects.iter().any(|trace| trace.state == EffectState::Started)
-            && crash == Some(CrashPlan::Retry)
-        {
-            self.sometimes(Sometimes::EffectBegunAgain);
-        }
-        let kept = matches!(before.state, State::Running | State::Parked | State::Released);
-        let effects = taken.body.as_ref().map(Body::effects).unwrap_or_default();
-        if kept && effects != before.effects {
-            self.broken(Rule::EffectsOnce, || format!("sim/{key}: {holder} lost the trace of its effects"));
-        }
-        let other_input = matches!((before.fingerprint, taken.fingerprint), (Some(a), Some(b)) if a != b);
-        if other_input && matches!(before.state, State::Running | State::Parked) {
-            self.broken(Rule::OneOutcome, || format!("sim/{key}: {holder} took it over with another input"));
-        }
-    }
-
-    /// A lease that is replaced must be over, and its holder must know.
-    fn check_overdue(&mut self, taken: &Taken<'_>, before: &Known, hosts: &Hosts) {
-        let (key, now_us) = (taken.key, taken.by.now_us);
-        let holder = before.holder.clone();
-        let who = move || holder.as_ref().map_or_else(|| "nobody".to_owned(), Holder::to_string);
-        if before.due.is_some_and(|due| due > self.latest) {
-            let left = before.due.map(|due| due.since(self.latest));
-            self.broken(Rule::OneWinner, || {
-                format!("sim/{key}: the lease of {} was replaced {left:?} before its end", who())
-            });
-        }
-        if self.clock_was_set {
-            return;
-        }
-        let untold = self.runs.iter().find(|run| {
-            run.key == key
-                && run.body_runs
-                && hosts.awake_for(run.host, now_us, NOTICE_US)
-                && run.lease.as_ref().is_some_and(|lease| lease.is_guarded() && !lease.is_lost())
-        });
-        if let Some(run) = untold.map(|run| run.number) {
-            self.broken(Rule::ToldInTime, || {
-                format!("sim/{key}: the lease of {} ran out, and the body of run {run} was not told", who())
-            });
-        }
-    }
-
-    /// A holder goes on.
-    fn extended(&mut self, taken: &Taken<'_>, holder: &Holder) {
-        let key = taken.key;
-        if !taken.is_held_by(holder) {
-            self.broken(Rule::Fencing, || format!("sim/{key}: {holder} extended what it does not hold"));
-        }
-        if taken.header.due_in == Some(Duration::ZERO) {
-            self.sometimes(Sometimes::DroppedBody);
-        }
-        if taken.body.is_none()
-            && let Some(grant) = self.grant_of(key, holder)
-            && std::mem::take(&mut grant.beat_failed)
-        {
-            self.sometimes(Sometimes::HeartbeatRecovered);
-        }
-    }
-
-    /// The last lease of this holder.
-    fn grant_of(&mut self, key: usize, holder: &Holder) -> Option<&mut Grant> {
-        self.keys[key].grants.iter_mut().rev().find(|grant| grant.holder == *holder)
-    }
-
-    /// A heartbeat of this holder did not get through.
-    pub(in crate::sim) fn beat_failed(&mut self, key: usize, holder: &Holder) {
-        if let Some(grant) = self.grant_of(key, holder) {
-            grant.beat_failed = true;
-        }
-    }
-
     /// A holder is done.
     fn settled(&mut self, taken: &Taken<'_>, holder: &Holder, state: State) {
-        let (key, by) = (taken.key, taken.by);
+        let key = taken.key;
+        let repeats = |before: &Known| before.state == state && before.holder.as_ref() == Some(holder);
+        if taken.before().is_some_and(repeats) {
+            // No engine of ours does it; a broken store that lets it pass has done no harm yet.
+            return;
+        }
         if !taken.is_held_by(holder) {
             let before = taken.before().map(|before| (before.state, before.holder.clone()));
             return self.broken(Rule::Fencing, || {
@@ -387,10 +264,6 @@ impl Oracle {
             State::Parked => self.sometimes(Sometimes::ParkedByHolder),
             State::Running | State::Released | State::Forgotten => {}
         }
-        if state != State::Released {
-            let run = body.run().filter(|_| state != State::Parked);
-            self.open_span(taken, state, run, by.fate.is_unanswered());
-        }
         self.check_effects(key, state, holder, &body.effects());
     }
 
@@ -401,7 +274,7 @@ impl Oracle {
             return;
         };
         let by_probe = probed == Some(super::Found::Happened);
-        let Some(number) = body.run() else {
+        let Some(number) = body.run(state) else {
             if !by_probe {
                 self.broken(Rule::OneOutcome, || {
                     format!("sim/{key}: {holder} recorded {state:?} without a value")
@@ -416,19 +289,6 @@ impl Oracle {
                 format!("sim/{key}: {holder} recorded the value of run {number}, which is not its own")
             }),
         }
-    }
-
-    fn open_span(&mut self, taken: &Taken<'_>, state: State, run: Option<u64>, unanswered: bool) {
-        let expires = taken.header.keep_for.map(|keep| taken.by.at.plus(keep));
-        self.keys[taken.key].spans.push(Span {
-            run,
-            state,
-            to_us: u64::MAX,
-            expires,
-            fingerprint: taken.fingerprint,
-            unanswered,
-            host: taken.by.host,
-        });
     }
 
     /// Somebody who has no lease decides: an arriving call parks, a person resolves.
@@ -454,10 +314,6 @@ impl Oracle {
             if plan.is_some_and(|plan| plan.crash == CrashPlan::Retry && spent) {
                 self.sometimes(Sometimes::OutOfAttempts);
             }
-        }
-        if state != State::Released {
-            let run = taken.body.as_ref().and_then(|body| body.value);
-            self.open_span(taken, state, run, false);
         }
     }
 
