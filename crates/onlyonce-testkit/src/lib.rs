@@ -8,5 +8,6 @@ pub mod clock;
 pub mod conformance;
 pub mod faults;
 pub mod history;
+pub mod scenarios;
 pub mod sim;
 pub mod worker;

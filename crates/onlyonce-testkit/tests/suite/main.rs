@@ -9,7 +9,9 @@ mod mutants;
 mod namespaces;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
+mod scenarios;
 mod sim;
+mod stages;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod strace;
 mod subjects;

@@ -29,8 +29,10 @@ pub struct View {
 
 impl View {
     fn of(entry: Entry) -> Result<Self, Error> {
+        // First whose it is: what another door keeps here is not ours to call broken.
+        let state = state_of(&entry)?;
         let record = Record::decode(&entry)?;
-        Ok(Self { state: state_of(&entry)?, lease_left: lease_left(&entry), record, entry })
+        Ok(Self { state, lease_left: lease_left(&entry), record, entry })
     }
 
     /// Whether a lease ran out and nobody has come since.
@@ -79,7 +81,8 @@ impl Engine {
     /// What is recorded under this key.
     ///
     /// # Errors
-    /// The store's; `store_corrupt` when what is there is no record.
+    /// The store's; `store_corrupt` when what is there is no record, `store_misconfigured` when it is another
+    /// door's or a newer onlyonce wrote it.
     pub async fn look(&self, key: &Key) -> Result<Option<View>, Error> {
         let found = self.inner.store.read(std::slice::from_ref(key)).await?;
         found.into_iter().next().flatten().map(View::of).transpose()
@@ -193,7 +196,7 @@ impl Engine {
             let mut record = view.record.clone();
             let (state, keep_for, what) = decide(&view, &mut record)?;
             record.note(self.inner.clock.now(), by, what);
-            let attempts = view.entry.header.attempts;
+            let attempts = if state == State::Forgotten { 0 } else { view.entry.header.attempts };
             let header = HeaderDraft { attempts, keep_for, ..HeaderDraft::new(state.status()) };
             let draft = Draft { header, body: record.encode()? };
             let write = Write::Put { key: key.clone(), expect: Expect::Version(view.entry.version), draft };

@@ -53,8 +53,15 @@ enum Tried {
 struct Over {
     expect: Expect,
     attempt: u32,
+    /// The input that was told before, where the key still stands for it.
+    fingerprint: Option<Fingerprint>,
     trail: Option<Box<Trail>>,
     how: How,
+}
+
+impl Over {
+    const NOTHING: Self =
+        Self { expect: Expect::Absent, attempt: 1, fingerprint: None, trail: None, how: How::Fresh };
 }
 
 /// What a claim finds.
@@ -160,7 +167,7 @@ impl Call {
         waited: bool,
     ) -> Result<Entered, Error> {
         let mut waited = waited;
-        let mut over = Over { expect: Expect::Absent, attempt: 1, trail: None, how: How::Fresh };
+        let mut over = Over::NOTHING;
         for _ in 0..ROUNDS {
             let mut there = match self.try_claim(engine, &mut over).await {
                 Ok(Tried::Won(claim)) => return self.won(engine, lead, claim, over.how),
@@ -169,9 +176,7 @@ impl Call {
             };
             // Until there is something to claim: look, decide, wait.
             over = loop {
-                let Some(entry) = there else {
-                    break Over { expect: Expect::Absent, attempt: 1, trail: None, how: How::Fresh };
-                };
+                let Some(entry) = there else { break Over::NOTHING };
                 let sighting = Sighting::of(entry)?;
                 let arrival = rules::arrive(Some(&sighting.sight), &self.ask());
                 there = match arrival {
@@ -206,10 +211,11 @@ impl Call {
 
     async fn try_claim(&self, engine: &Arc<Inner>, over: &mut Over) -> Result<Tried, StoreError> {
         let holder = engine.next_holder();
+        let fingerprint = self.fingerprint.or(over.fingerprint);
         let body = match &over.trail {
-            None => claim_body(self.fingerprint),
+            None => claim_body(fingerprint),
             Some(trail) => {
-                let mut record = Record::new(self.fingerprint);
+                let mut record = Record::new(fingerprint);
                 record.effects.clone_from(&trail.effects);
                 record.audit.clone_from(&trail.audit);
                 record.encode().map_err(|e| StoreError::corrupt(e.to_string()))?
@@ -262,23 +268,23 @@ impl Call {
             version,
             attempt: over.attempt,
             guarded: true,
+            flight: None,
             sent,
-            fingerprint: self.fingerprint,
+            fingerprint: self.fingerprint.or(over.fingerprint),
             trail: over.trail.take(),
         }
     }
 
     /// The claim is stored: from here on the lease decides.
-    fn won(self, engine: &Arc<Inner>, lead: Lead<'_>, claim: Claim, how: How) -> Result<Entered, Error> {
+    fn won(self, engine: &Arc<Inner>, lead: Lead<'_>, mut claim: Claim, how: How) -> Result<Entered, Error> {
         let sight = Sight {
             state: State::Running,
             lease_left: self.policy.lease,
-            fingerprint: self.fingerprint,
+            fingerprint: claim.fingerprint,
             attempts: claim.attempt,
             has_effects: claim.trail.as_ref().is_some_and(|trail| !trail.effects.is_empty()),
         };
-        engine.flights.running(&self.key, sight, claim.holder.clone());
-        lead.keep_open();
+        claim.flight = Some(lead.running(sight, claim.holder.clone()));
         let held = Held::new(engine.clone(), claim, self.policy);
         let guard = Guard::new(held, how == How::Fresh, how == How::Probe);
         if micros(engine.clock.monotonic()) >= guard.held().deadline_us() {
@@ -304,6 +310,7 @@ impl Call {
             version: Version::default(),
             attempt: 1,
             guarded: false,
+            flight: None,
             sent: engine.clock.monotonic(),
             fingerprint: self.fingerprint,
             trail: None,
@@ -381,6 +388,7 @@ fn over_entry(sighting: &Sighting, how: How) -> Result<Over, Error> {
     Ok(Over {
         expect: Expect::Version(entry.version),
         attempt: entry.header.attempts.saturating_add(1),
+        fingerprint: sighting.sight.fingerprint.filter(|_| !rules::is_freed(&sighting.sight)),
         trail: (!empty).then(|| Box::new(trail)),
         how,
     })

@@ -2,23 +2,26 @@
 
 use std::fmt;
 use std::future::Future;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde_json::value::{RawValue, to_raw_value};
+use serde_json::value::RawValue;
 use sha2::{Digest, Sha256};
 
-use super::guard::Guard;
+use super::guard::{Guard, storable};
 use super::lease::{Held, Work};
 use super::record::{EffectRecord, EffectState};
 use super::rules::{self, EffectStep, Trace};
 use crate::error::{Error, RunError};
 use crate::key::Key;
 use crate::policy::{OnCrash, Suspect, Verdict};
+use crate::store::StoreErrorKind;
+use crate::telemetry;
 use crate::time::BoxFuture;
 
-type UndoBody = Box<dyn FnOnce(&RawValue) -> BoxFuture<'static, Result<(), String>> + Send>;
+/// Never locked: the mutex makes whoever holds an undo `Sync`, so that bodies with effects can be spawned.
+type UndoBody = Mutex<Box<dyn FnOnce(&RawValue) -> BoxFuture<'static, Result<(), String>> + Send>>;
 
 /// How to take one effect back.
 pub(crate) struct Undo {
@@ -93,13 +96,13 @@ impl<'a> Effect<'a> {
         F: FnOnce(T) -> R + Send + 'static,
         R: Future<Output = Result<(), U>> + Send + 'static,
     {
-        self.undo = Some(Box::new(move |value| match serde_json::from_str::<T>(value.get()) {
+        self.undo = Some(Mutex::new(Box::new(move |value| match serde_json::from_str::<T>(value.get()) {
             Ok(value) => {
                 let undo = undo(value);
                 Box::pin(async move { undo.await.map_err(|e| e.to_string()) })
             }
             Err(error) => Box::pin(async move { Err(format!("its value cannot be read back: {error}")) }),
-        }));
+        })));
         self
     }
 
@@ -127,10 +130,9 @@ impl<'a> Effect<'a> {
         };
         match body(key).await {
             Ok(value) => {
-                let raw = to_raw_value(&value).map_err(|e| at.mismatch(&e))?;
                 // First: should the record not get through, the effect is there all the same.
                 at.register_undo(undo).await;
-                at.after(EffectState::Done, Some(raw)).await?;
+                at.done(&value).await?;
                 Ok(value)
             }
             Err(error) => {
@@ -225,6 +227,21 @@ impl At<'_> {
         Error::Parked { key: self.held.key.clone(), reason }
     }
 
+    /// Records that it is done, without its value where that cannot be kept: it must not happen twice.
+    async fn done<T: Serialize>(self, value: &T) -> Result<(), Error> {
+        let kept = storable(value, self.held.engine.max_result);
+        if kept.is_err() {
+            telemetry::result_not_stored(self.held.key.as_str());
+        }
+        match self.after(EffectState::Done, kept.ok()).await {
+            Err(Error::Store(error)) if error.kind() == StoreErrorKind::TooLarge => {
+                telemetry::result_not_stored(self.held.key.as_str());
+                self.after(EffectState::Done, None).await
+            }
+            other => other,
+        }
+    }
+
     async fn after(self, state: EffectState, value: Option<Box<RawValue>>) -> Result<(), Error> {
         let mut work = self.held.work.lock().await;
         set(&mut work, self.name, state, value);
@@ -286,7 +303,12 @@ impl Guard {
             let mut work = held.work.lock().await;
             let Some(undo) = work.trail.as_mut().and_then(|trail| trail.undos.pop()) else { return };
             let value = record_of(&work, &undo.name).and_then(|effect| effect.value.clone());
-            let Some(value) = value else { continue };
+            let Some(value) = value else {
+                let reason =
+                    format!("effect {:?} cannot be taken back: its value could not be kept", undo.name);
+                work.trail().unsure = Some(reason);
+                return;
+            };
             set(&mut work, &undo.name, EffectState::Undoing, Some(value.clone()));
             if let Err(error) = held.save(&mut work).await {
                 // Not begun, so it still stands. Should the store take the settlement all the same, it says so.
@@ -295,7 +317,8 @@ impl Guard {
                 return;
             }
             drop(work);
-            let undone = (undo.body)(&value).await;
+            let body = undo.body.into_inner().unwrap_or_else(PoisonError::into_inner);
+            let undone = body(&value).await;
             let mut work = held.work.lock().await;
             match undone {
                 Ok(()) => set(&mut work, &undo.name, EffectState::Undone, None),

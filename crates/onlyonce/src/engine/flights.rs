@@ -30,12 +30,23 @@ pub(crate) enum Phase {
 /// The flights under way.
 #[derive(Debug)]
 pub(crate) struct Flights {
-    stripes: Box<[Mutex<Vec<Flight>>]>,
+    stripes: Box<[Mutex<Stripe>]>,
 }
+
+#[derive(Debug, Default)]
+struct Stripe {
+    flights: Vec<Flight>,
+    next: u64,
+}
+
+/// Which of a key's flights: one that is over must never end its successor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Number(u64);
 
 #[derive(Debug)]
 struct Flight {
     key: Key,
+    number: Number,
     phase: Phase,
     /// Only there once somebody follows.
     followers: Option<watch::Sender<Phase>>,
@@ -54,7 +65,7 @@ impl Flights {
         Self { stripes: (0..STRIPES).map(|_| Mutex::default()).collect() }
     }
 
-    fn stripe(&self, key: &Key) -> MutexGuard<'_, Vec<Flight>> {
+    fn stripe(&self, key: &Key) -> MutexGuard<'_, Stripe> {
         #[expect(clippy::cast_possible_truncation, reason = "masked to 256")]
         let index = key.hash64() as usize % STRIPES;
         self.stripes[index].lock().unwrap_or_else(PoisonError::into_inner)
@@ -63,22 +74,25 @@ impl Flights {
     /// Leads a new flight, or follows the one under way.
     pub(crate) fn join(&self, key: &Key) -> Join<'_> {
         let mut stripe = self.stripe(key);
-        match stripe.iter_mut().find(|flight| flight.key == *key) {
+        match stripe.flights.iter_mut().find(|flight| flight.key == *key) {
             Some(flight) => {
                 let followers =
                     flight.followers.get_or_insert_with(|| watch::Sender::new(flight.phase.clone()));
                 Join::Follow(followers.subscribe())
             }
             None => {
-                stripe.push(Flight { key: key.clone(), phase: Phase::Asking, followers: None });
-                Join::Lead(Lead { flights: self, key: key.clone(), over: false })
+                stripe.next += 1;
+                let number = Number(stripe.next);
+                let flight = Flight { key: key.clone(), number, phase: Phase::Asking, followers: None };
+                stripe.flights.push(flight);
+                Join::Lead(Lead { flights: self, key: key.clone(), number, over: false })
             }
         }
     }
 
-    fn publish(&self, key: &Key, phase: Phase) {
+    fn publish(&self, key: &Key, number: Number, phase: Phase) {
         let mut stripe = self.stripe(key);
-        if let Some(flight) = stripe.iter_mut().find(|flight| flight.key == *key) {
+        if let Some(flight) = stripe.flights.iter_mut().find(|flight| flight.is(key, number)) {
             if let Some(followers) = &flight.followers {
                 followers.send_replace(phase.clone());
             }
@@ -86,25 +100,22 @@ impl Flights {
         }
     }
 
-    fn end(&self, key: &Key, left: impl FnOnce() -> Option<Sighting>) {
+    /// Ends a flight and leaves this behind; nothing happens when it is over.
+    pub(crate) fn end(&self, key: &Key, number: Number, left: impl FnOnce() -> Option<Sighting>) {
         let mut stripe = self.stripe(key);
-        if let Some(at) = stripe.iter().position(|flight| flight.key == *key) {
-            let flight = stripe.swap_remove(at);
+        if let Some(at) = stripe.flights.iter().position(|flight| flight.is(key, number)) {
+            let flight = stripe.flights.swap_remove(at);
             drop(stripe);
             if let Some(followers) = flight.followers {
                 followers.send_replace(Phase::Ended(left().map(Arc::new)));
             }
         }
     }
+}
 
-    /// Tells followers that the body runs.
-    pub(crate) fn running(&self, key: &Key, sight: Sight, holder: Holder) {
-        self.publish(key, Phase::Running(Arc::new((sight, holder))));
-    }
-
-    /// Ends a flight whose lead was given away with [`Lead::keep_open`].
-    pub(crate) fn close(&self, key: &Key, left: impl FnOnce() -> Option<Sighting>) {
-        self.end(key, left);
+impl Flight {
+    fn is(&self, key: &Key, number: Number) -> bool {
+        self.number == number && self.key == *key
     }
 }
 
@@ -112,31 +123,34 @@ impl Flights {
 pub(crate) struct Lead<'a> {
     flights: &'a Flights,
     key: Key,
+    number: Number,
     over: bool,
 }
 
 impl Lead<'_> {
     /// Tells followers what the leader sees while it waits.
     pub(crate) fn see(&self, sighting: &Sighting) {
-        self.flights.publish(&self.key, Phase::Seen(Arc::new(sighting.clone())));
+        self.flights.publish(&self.key, self.number, Phase::Seen(Arc::new(sighting.clone())));
     }
 
     /// Ends the flight and leaves this behind.
     pub(crate) fn end(mut self, left: &Sighting) {
         self.over = true;
-        self.flights.end(&self.key, || Some(left.clone()));
+        self.flights.end(&self.key, self.number, || Some(left.clone()));
     }
 
-    /// Leaves the flight under way: whoever holds the lease ends it.
-    pub(crate) fn keep_open(mut self) {
+    /// Tells followers that the body runs, and leaves the flight under way: whoever holds the lease ends it.
+    pub(crate) fn running(mut self, sight: Sight, holder: Holder) -> Number {
         self.over = true;
+        self.flights.publish(&self.key, self.number, Phase::Running(Arc::new((sight, holder))));
+        self.number
     }
 }
 
 impl Drop for Lead<'_> {
     fn drop(&mut self) {
         if !self.over {
-            self.flights.end(&self.key, || None);
+            self.flights.end(&self.key, self.number, || None);
         }
     }
 }

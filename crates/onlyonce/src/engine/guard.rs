@@ -13,6 +13,7 @@ use super::once::Ran;
 use super::record::{Failure, Record, Sighting};
 use super::rules::{self, End, Standing, State};
 use crate::error::Error;
+use crate::key::check_json_form;
 use crate::policy::{FailureDecision, OnCrash, OnStoreDown, Suspect, Verdict};
 use crate::store::{Commit, Draft, Entry, Expect, HeaderDraft, StoreError, StoreErrorKind, Write};
 use crate::telemetry::{self, Outcome};
@@ -93,16 +94,16 @@ impl Guard {
         if stored.is_err() {
             telemetry::result_not_stored(self.held.key.as_str());
         }
-        self.complete_raw(stored).await
+        self.complete_raw(stored, Outcome::First).await
     }
 
-    pub(crate) async fn complete_raw(self, value: Result<Box<RawValue>, String>) -> Result<(), Error> {
+    async fn complete_raw(self, value: Result<Box<RawValue>, String>, counts: Outcome) -> Result<(), Error> {
         let key = self.held.key.clone();
         let fill = |record: &mut Record| match value {
             Ok(value) => record.value = Some(value),
             Err(reason) => record.not_stored = Some(reason),
         };
-        match self.settle(End::Value, fill).await? {
+        match self.settle(End::Value, counts, fill).await? {
             Left::Recorded => Ok(()),
             Left::Parked(reason) => Err(Error::Parked { key, reason }),
         }
@@ -117,12 +118,14 @@ impl Guard {
     }
 
     pub(crate) async fn fail_with(self, failure: Failure, decision: FailureDecision) -> Result<Left, Error> {
+        let failure = failure.short(self.held.engine.max_result);
         // What is unsure stays as it is until somebody has looked.
         let unsure = self.held.work.lock().await.trail.as_ref().is_some_and(|trail| trail.unsure.is_some());
         if !unsure {
             self.undo_all().await;
         }
-        self.settle(End::Failure(decision), |record| record.failure = Some(failure)).await
+        let fill = |record: &mut Record| record.failure = Some(failure);
+        self.settle(End::Failure(decision), Outcome::Failed, fill).await
     }
 
     /// Asks the probe before anything runs; the guard comes back when the body may run.
@@ -143,21 +146,27 @@ impl Guard {
             Verdict::Happened(value) => {
                 let known =
                     value.ok_or_else(|| "a probe found that it happened, and knew no value".to_owned());
-                self.complete_raw(known.clone()).await?;
-                Ok(Probed::Happened(known))
+                let attempt = self.held.attempt;
+                self.complete_raw(known.clone(), Outcome::Replay).await?;
+                Ok(Probed::Happened(known, attempt))
             }
             Verdict::CannotTell => {
                 let key = self.held.key.clone();
                 let reason = format!("attempt {} died, and the probe cannot tell", suspect.attempt);
                 self.held.work.lock().await.trail().unsure = Some(reason.clone());
-                self.settle(End::Unsure, |_| {}).await?;
+                self.settle(End::Unsure, Outcome::Parked, |_| {}).await?;
                 Err(Error::Parked { key, reason })
             }
         }
     }
 
     /// Writes the last record of this lease.
-    async fn settle(mut self, end: End, fill: impl FnOnce(&mut Record)) -> Result<Left, Error> {
+    async fn settle(
+        mut self,
+        end: End,
+        counts: Outcome,
+        fill: impl FnOnce(&mut Record),
+    ) -> Result<Left, Error> {
         if !self.held.guarded {
             self.over = true;
             return Ok(Left::Recorded);
@@ -172,11 +181,13 @@ impl Guard {
         record.parked.clone_from(&unsure);
         fill(&mut record);
         let written = self.write(&mut work, state, keep, record).await;
-        self.finish(&work, state, keep, written).inspect_err(|error| held.engine.stats.count_error(error))?;
-        held.engine.stats.count(match end {
-            End::Value => Outcome::First,
-            End::Failure(_) => Outcome::Failed,
-            End::Unsure => Outcome::Parked,
+        let stats = &held.engine.stats;
+        let finished =
+            self.finish(&work, state, keep, written).inspect_err(|error| stats.count_error(error))?;
+        stats.count(match finished {
+            Finished::Recorded if unsure.is_some() => Outcome::Parked,
+            Finished::Recorded => counts,
+            Finished::Open => Outcome::FailOpen,
         });
         Ok(unsure.map_or(Left::Recorded, Left::Parked))
     }
@@ -214,15 +225,14 @@ impl Guard {
         state: State,
         keep: Option<Duration>,
         written: Result<Option<bytes::Bytes>, Error>,
-    ) -> Result<(), Error> {
+    ) -> Result<Finished, Error> {
         self.over = true;
         let held = &self.held;
         held.engine.heart.remove(held);
         telemetry::lock_released(held.key.as_str(), state.status().as_str(), written.is_ok());
-        let body = written.as_ref().ok().cloned().flatten();
-        let left = body.map(|body| (held.settled(state, keep), body));
-        held.engine.flights.close(&held.key, || {
-            let (header, body) = left?;
+        let left = written.as_ref().ok().cloned().flatten();
+        held.land(|| {
+            let (header, body) = (held.settled(state, keep), left?);
             let now = held.engine.clock.now();
             let entry = Entry {
                 key: held.key.clone(),
@@ -239,25 +249,36 @@ impl Guard {
                 if held.policy.on_store_down == OnStoreDown::Open && state != State::Parked =>
             {
                 telemetry::fail_open(held.key.as_str(), &source);
-                held.engine.stats.count(Outcome::FailOpen);
-                Ok(())
+                Ok(Finished::Open)
             }
-            other => other.map(drop),
+            other => other.map(|_| Finished::Recorded),
         }
     }
+}
+
+/// How a settlement ended.
+enum Finished {
+    /// It is recorded.
+    Recorded,
+    /// The store is down, and the policy is to go on.
+    Open,
 }
 
 /// What a probe found.
 pub(crate) enum Probed {
     /// The body may run.
     Run(Guard),
-    /// It happened; the key is completed with this.
-    Happened(Result<Box<RawValue>, String>),
+    /// It happened; the key is completed with this, by this attempt.
+    Happened(Result<Box<RawValue>, String>, u32),
 }
 
 /// The value as JSON, or why it cannot be stored.
 pub(crate) fn storable<T: Serialize + ?Sized>(value: &T, most: usize) -> Result<Box<RawValue>, String> {
     let raw = to_raw_value(value).map_err(|e| format!("it has no JSON form: {e}"))?;
+    // What is not finite is written as `null`, and would come back as something else.
+    if raw.get().contains("null") {
+        check_json_form(value).map_err(|e| format!("it has no JSON form: {e}"))?;
+    }
     let len = raw.get().len();
     if len > most {
         return Err(format!("it has {len} bytes of JSON, and at most {most} are stored"));
@@ -273,7 +294,7 @@ impl Drop for Guard {
         let held = self.held.clone();
         held.engine.heart.remove(&held);
         if held.guarded {
-            held.engine.flights.close(&held.key, || None);
+            held.land(|| None);
             let tasks = held.engine.tasks.clone();
             let header = if self.begun || !self.fresh {
                 HeaderDraft { due_in: Some(Duration::ZERO), ..held.running() }

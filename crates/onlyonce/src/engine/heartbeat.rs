@@ -212,7 +212,7 @@ async fn beat(held: Arc<Held>) {
                     work.version = there.map_or(work.version, |entry| entry.version);
                     held.beat_at(micros(engine.clock.monotonic()));
                 }
-                Standing::Settled => {}
+                Standing::Settled => held.mark_settled(),
                 Standing::Lost => held.lose(),
             }
         }

@@ -10,7 +10,8 @@ use tokio::sync::{Mutex, Notify};
 
 use super::Inner;
 use super::effect::{Effect, Undo, effect_key};
-use super::record::{AuditLine, EffectRecord, Record, whose};
+use super::flights::Number;
+use super::record::{AuditLine, EffectRecord, Record, Sighting, whose};
 use super::rules::{self, Crash, Standing, State};
 use crate::chance::jitter;
 use crate::error::Error;
@@ -29,6 +30,8 @@ pub(crate) struct Held {
     pub(crate) attempt: u32,
     pub(crate) guarded: bool,
     pub(crate) policy: Arc<Policy>,
+    /// The flight of this process's calls for the key; `None` when it ended before the body began.
+    flight: Option<Number>,
     born_us: u64,
     /// When to beat next; `u64::MAX` while a beat is under way.
     next_beat_us: AtomicU64,
@@ -93,6 +96,7 @@ impl Held {
             fence: claim.version,
             attempt: claim.attempt,
             guarded: claim.guarded,
+            flight: claim.flight,
             policy,
             born_us: micros(claim.sent),
             next_beat_us: AtomicU64::new(micros(beat)),
@@ -121,18 +125,33 @@ impl Held {
         self.next_beat_us.store(at_us, Ordering::Relaxed);
     }
 
-    /// Whether heartbeats have kept this lease alive for as long as they may.
+    /// Whether one more heartbeat would keep this lease alive for longer than it may be.
     pub(crate) fn is_spent(&self, now_us: u64) -> bool {
-        now_us.saturating_sub(self.born_us) >= micros(self.policy.max_lease_total)
+        let age_us = now_us.saturating_sub(self.born_us);
+        age_us.saturating_add(micros(self.policy.lease)) > micros(self.policy.max_lease_total)
     }
 
     pub(crate) fn extended(&self, sent: Duration) {
         self.deadline_us.store(micros(rules::own_deadline(sent, self.policy.lease)), Ordering::Relaxed);
     }
 
+    /// The outcome is recorded: there is nothing left to extend or to lose.
+    pub(crate) fn mark_settled(&self) {
+        self.deadline_us.store(u64::MAX, Ordering::Relaxed);
+    }
+
     pub(crate) fn lose(&self) {
         if !self.is_lost.swap(true, Ordering::AcqRel) {
             self.lost.notify_waiters();
+            // It speaks for the key no longer, however long its body goes on.
+            self.land(|| None);
+        }
+    }
+
+    /// Ends the flight of this process's calls for the key, and leaves this behind.
+    pub(crate) fn land(&self, left: impl FnOnce() -> Option<Sighting>) {
+        if let Some(flight) = self.flight {
+            self.engine.flights.end(&self.key, flight, left);
         }
     }
 
@@ -288,6 +307,7 @@ pub(crate) struct Claim {
     pub(crate) version: Version,
     pub(crate) attempt: u32,
     pub(crate) guarded: bool,
+    pub(crate) flight: Option<Number>,
     pub(crate) sent: Duration,
     pub(crate) fingerprint: Option<Fingerprint>,
     pub(crate) trail: Option<Box<Trail>>,

@@ -190,7 +190,7 @@ impl Builder {
 
     /// The name of this worker in records; the default has the host and the process in it.
     ///
-    /// Two live workers must not share a name.
+    /// A random part follows it, so that a worker that starts again is never taken for the one before.
     #[must_use]
     pub fn worker(mut self, worker: impl Into<String>) -> Self {
         self.worker = Some(worker.into());
@@ -228,7 +228,7 @@ impl Builder {
     /// The engine.
     pub fn build(self) -> Engine {
         let chance = self.chance.unwrap_or_else(|| Arc::new(SystemChance::new()));
-        let worker = self.worker.unwrap_or_else(|| worker_name(&*chance));
+        let worker = worker_name(self.worker, &*chance);
         // A record has a little more in it than the result.
         let room = self.store.facts().max_body.saturating_sub(4096);
         Engine {
@@ -250,11 +250,14 @@ impl Builder {
     }
 }
 
-/// Host, process and a random part: no two workers share a name.
-fn worker_name(chance: &dyn Chance) -> String {
-    let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
-    let host = if host.trim().is_empty() { "host" } else { host.trim() };
-    format!("{host}:{}:{:08x}", std::process::id(), chance.next() & 0xFFFF_FFFF)
+/// What it is called, or host and process, and a random part: no two workers share a name.
+fn worker_name(given: Option<String>, chance: &dyn Chance) -> String {
+    let name = given.unwrap_or_else(|| {
+        let host = std::fs::read_to_string("/proc/sys/kernel/hostname").unwrap_or_default();
+        let host = if host.trim().is_empty() { "host" } else { host.trim() };
+        format!("{host}:{}", std::process::id())
+    });
+    format!("{name}:{:08x}", chance.next() & 0xFFFF_FFFF)
 }
 
 /// The shortest and longest pause between two looks at a key another process runs.

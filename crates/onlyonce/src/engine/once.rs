@@ -177,7 +177,7 @@ impl<'e, E> Once<'e, E> {
                         guard.begin();
                         Ok(Claimed::Run(guard))
                     }
-                    Probed::Happened(value) => Ok(Claimed::Replay(known(value, &key)?)),
+                    Probed::Happened(value, attempt) => Ok(Claimed::Replay(known(value, &key, attempt)?)),
                 }
             }
         }
@@ -246,7 +246,7 @@ where
     let key = guard.held().key.clone();
     let mut guard = match probed(guard).await? {
         Probed::Run(guard) => guard,
-        Probed::Happened(value) => return known(value, &key).map_err(RunError::Guard),
+        Probed::Happened(value, attempt) => return known(value, &key, attempt).map_err(RunError::Guard),
     };
     let held = guard.held().clone();
     let ended = {
@@ -319,18 +319,21 @@ fn replay<T: DeserializeOwned, E>(
     }
     let value =
         record.value.ok_or_else(|| record.not_stored.unwrap_or_else(|| "no value was recorded".to_owned()));
-    let mut ran = known(value, &sighting.entry.key)?;
+    let mut ran = known(value, &sighting.entry.key, sighting.sight.attempts)?;
     ran.waited = waited;
-    ran.attempt = sighting.sight.attempts;
     Ok(ran)
 }
 
 /// A value that was recorded, as a call's own.
-fn known<T: DeserializeOwned>(value: Result<Box<RawValue>, String>, key: &Key) -> Result<Ran<T>, Error> {
+fn known<T: DeserializeOwned>(
+    value: Result<Box<RawValue>, String>,
+    key: &Key,
+    attempt: u32,
+) -> Result<Ran<T>, Error> {
     let raw = value.map_err(|reason| Error::ResultNotStored { key: key.clone(), reason })?;
     let value = serde_json::from_str(raw.get())
         .map_err(|e| Error::ResultMismatch { key: key.clone(), reason: e.to_string() })?;
-    Ok(Ran { value, replayed: true, waited: false, guarded: true, attempt: 0 })
+    Ok(Ran { value, replayed: true, waited: false, guarded: true, attempt })
 }
 
 pub(crate) fn count_replay(engine: &Inner, key: &Key, waited: bool) {

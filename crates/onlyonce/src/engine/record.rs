@@ -15,6 +15,8 @@ use crate::time::Timestamp;
 
 /// The format this build writes, and the newest it reads.
 const FORMAT: u32 = 1;
+/// The longest message of a failure, in bytes.
+const MAX_MESSAGE: usize = 8 * 1024;
 /// Audit lines kept per key; the oldest go first.
 const MAX_AUDIT: usize = 20;
 
@@ -61,6 +63,19 @@ pub struct Failure {
     /// Whether it panicked.
     #[serde(default, skip_serializing_if = "is_false")]
     pub panicked: bool,
+}
+
+impl Failure {
+    /// The same, no longer than a record should be: a long message is cut, a large error is left out.
+    pub(crate) fn short(mut self, max_error: usize) -> Self {
+        if self.message.len() > MAX_MESSAGE {
+            let end = (0..=MAX_MESSAGE).rev().find(|at| self.message.is_char_boundary(*at)).unwrap_or(0);
+            self.message.truncate(end);
+            self.message.push_str(" … (cut)");
+        }
+        self.error = self.error.filter(|error| error.get().len() <= max_error);
+        self
+    }
 }
 
 /// What became of one effect.
@@ -173,18 +188,35 @@ impl Record {
     /// # Errors
     /// `store_corrupt` when the body is no record, `store_misconfigured` when a newer version of onlyonce wrote it.
     pub fn decode(entry: &Entry) -> Result<Self, Error> {
-        let record: Self = serde_json::from_slice(&entry.body).map_err(|e| {
-            StoreError::corrupt(format!("what is stored under {} is no record of a call ({e}); forget it, or look at it with the store's own tools", entry.key))
-        })?;
+        let record: Self = match serde_json::from_slice(&entry.body) {
+            Ok(record) => record,
+            Err(error) => return Err(unreadable(entry, &error)),
+        };
         if record.v > FORMAT {
-            return Err(StoreError::misconfigured(format!(
-                "{} was written in format {} by a newer onlyonce, and this one reads up to {FORMAT}; upgrade this worker",
-                entry.key, record.v
-            ))
-            .into());
+            return Err(newer(entry, record.v.into()));
         }
         Ok(record)
     }
+}
+
+/// Why this body cannot be read: a newer format may have changed the shape of anything but its number.
+fn unreadable(entry: &Entry, error: &serde_json::Error) -> Error {
+    #[derive(Deserialize)]
+    struct Format {
+        v: u64,
+    }
+    match serde_json::from_slice(&entry.body) {
+        Ok(Format { v }) if v > FORMAT.into() => newer(entry, v),
+        _ => StoreError::corrupt(format!("what is stored under {} is no record of a call ({error}); forget it, or look at it with the store's own tools", entry.key)).into(),
+    }
+}
+
+fn newer(entry: &Entry, format: u64) -> Error {
+    StoreError::misconfigured(format!(
+        "{} was written in format {format} by a newer onlyonce, and this one reads up to {FORMAT}; upgrade this worker",
+        entry.key
+    ))
+    .into()
 }
 
 /// The body of a first claim, without going through a record.
@@ -249,10 +281,13 @@ impl Sighting {
         let state = state_of(&entry)?;
         let glance: Glance<'_> = match serde_json::from_slice(&entry.body) {
             Ok(glance) => glance,
-            Err(_) => return Err(unreadable(&entry)),
+            // The whole record is what its reader knows of.
+            Err(error) => {
+                return Err(Record::decode(&entry).err().unwrap_or_else(|| unreadable(&entry, &error)));
+            }
         };
         if glance.v > FORMAT {
-            return Err(unreadable(&entry));
+            return Err(newer(&entry, glance.v.into()));
         }
         let sight = Sight {
             state,
@@ -265,22 +300,14 @@ impl Sighting {
     }
 }
 
-/// The error `Record::decode` has for this entry.
-fn unreadable(entry: &Entry) -> Error {
-    match Record::decode(entry) {
-        Err(error) => error,
-        Ok(_) => StoreError::corrupt(format!("what is stored under {} cannot be read", entry.key)).into(),
-    }
-}
-
 /// The state of an entry.
 ///
 /// # Errors
-/// `store_corrupt` when its status is not one of a guarded call.
+/// `store_misconfigured` when its status is not one of a guarded call: it is another door's, and not damaged.
 pub(crate) fn state_of(entry: &Entry) -> Result<State, Error> {
     State::from_status(entry.header.status).ok_or_else(|| {
         let (key, status) = (&entry.key, entry.header.status);
-        StoreError::corrupt(format!("{key} is {status:?}, which is no state of a guarded call; another door uses this namespace, so take another one")).into()
+        StoreError::misconfigured(format!("{key} is {status:?}, which is no state of a guarded call; another door uses this namespace, so take another one")).into()
     })
 }
 

@@ -152,16 +152,21 @@ pub fn arrive(sight: Option<&Sight>, ask: &Ask) -> Arrival {
     }
 }
 
-/// A key stands for one input; a freed key with no trace in the outside world may take another.
+/// A key stands for one input, unless it is free again.
 #[inline]
 fn input_changed(sight: &Sight, ask: &Ask) -> bool {
     let differs = matches!((sight.fingerprint, ask.fingerprint), (Some(then), Some(now)) if then != now);
-    let freed = match sight.state {
+    differs && !is_freed(sight)
+}
+
+/// Whether a key may stand for another input: nothing is recorded of it but that it was tried.
+#[inline]
+pub fn is_freed(sight: &Sight) -> bool {
+    match sight.state {
         State::Released => !sight.has_effects,
         State::Forgotten => true,
         State::Running | State::Completed | State::Failed | State::Parked => false,
-    };
-    differs && !freed
+    }
 }
 
 /// A lease ran out: nobody knows whether the effect happened.

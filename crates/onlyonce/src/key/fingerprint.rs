@@ -48,6 +48,14 @@ pub fn fingerprint_of<T: Serialize + ?Sized>(value: &T) -> Result<Fingerprint, E
     })
 }
 
+/// Refuses a value that has no JSON form of its own.
+///
+/// # Errors
+/// As [`fingerprint_of`].
+pub(crate) fn check_json_form<T: Serialize + ?Sized>(value: &T) -> Result<(), Error> {
+    Writer::lend(Form::Exact, |writer| write_value(writer, value))
+}
+
 impl Fingerprint {
     /// The hash of these bytes as they are.
     pub fn of_bytes(bytes: &[u8]) -> Self {

@@ -39,6 +39,7 @@ use crate::error::Error;
 pub use call::CallKey;
 pub use content::{ContentHasher, ContentId};
 pub use event::{EventIdentity, normalize, service_id};
+pub(crate) use fingerprint::check_json_form;
 pub use fingerprint::{Fingerprint, Hex, fingerprint_of};
 pub use form::Form;
 pub use job::{job_key, op_key};

@@ -15,6 +15,7 @@ use onlyonce::{
     Claimed, Engine, Error, Forget, Guard, Key, OnCrash, OnDuplicate, OnFailure, Policy, RunError, Verdict,
     fingerprint_of,
 };
+use onlyonce_testkit::chance::SeededChance;
 use onlyonce_testkit::clock::ManualClock;
 use onlyonce_testkit::faults::{Asked, Fault, FaultyStore};
 
@@ -61,7 +62,11 @@ impl Shop {
         let store_clock = ManualClock::new();
         let store = Arc::new(MemoryStore::with_clock(Arc::new(store_clock.clone())));
         let worker = |name: &str| {
-            Engine::builder(store.clone()).clock(Arc::new(ManualClock::new())).worker(name).build()
+            Engine::builder(store.clone())
+                .clock(Arc::new(ManualClock::new()))
+                .chance(Arc::new(SeededChance::new(1)))
+                .worker(name)
+                .build()
         };
         Self { first: worker("web-1"), second: worker("web-2"), store, store_clock }
     }
