@@ -17,7 +17,7 @@ pub trait Chance: fmt::Debug + Send + Sync + 'static {
 /// `base`, moved by up to a quarter in either direction, so that many retries do not march in step.
 pub fn jitter(chance: &dyn Chance, base: Duration) -> Duration {
     let thousandths = 750 + u32::try_from(chance.next() % 501).unwrap_or(250);
-    base * thousandths / 1000
+    base.saturating_mul(thousandths) / 1000
 }
 
 /// Randomness seeded by the operating system.

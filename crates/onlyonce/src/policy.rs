@@ -221,7 +221,7 @@ setters! {
     on_store_down: OnStoreDown => on_store_down;
     /// What happens to a running body when its lease is lost. Default: `Cancel`.
     on_lease_lost: OnLeaseLost => on_lease_lost;
-    /// Parks a key whose worker died so many times, instead of running it once more. Default: no limit.
+    /// Parks a key whose worker died once it was begun so many times, failures included. Default: no limit.
     max_attempts: u32 => Some(max_attempts);
     /// How long a claim holds without a heartbeat. Default: 10 minutes.
     lease: Duration => lease;
@@ -231,7 +231,7 @@ setters! {
     max_lease_total: Duration => max_lease_total;
     /// How long an outcome is remembered. Default: 24 hours.
     keep: Duration => keep;
-    /// How long a failure is remembered. Default: as long as an outcome.
+    /// How long a failure is remembered; with effects, at least as long as an outcome. Default: as an outcome.
     keep_failures: Duration => Some(keep_failures);
     /// How long `Wait` waits. Default: as long as the lease.
     wait: Duration => Some(wait);
@@ -254,7 +254,7 @@ impl Policy {
         if let Some((name, _, least)) = at_least.iter().find(|(_, value, least)| value < least) {
             return Err(bad(format!("{name} must be at least {}", human(*least))));
         }
-        if self.beat_every() * 2 > self.lease {
+        if self.beat_every() > self.lease / 2 {
             let (beat, lease) = (human(self.beat_every()), human(self.lease));
             return Err(bad(format!(
                 "the heartbeat ({beat}) must be at most half the lease ({lease}), or one lost beat loses the lease"
@@ -279,6 +279,11 @@ impl Policy {
 
     pub(crate) fn keep_failed(&self) -> Duration {
         self.keep_failures.unwrap_or(self.keep)
+    }
+
+    /// How long a key is remembered that was given back and may have effects of an earlier run.
+    pub(crate) fn keep_unused(&self) -> Duration {
+        self.keep_failed().max(self.keep)
     }
 
     pub(crate) fn wait_at_most(&self) -> Duration {

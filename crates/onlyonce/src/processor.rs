@@ -64,7 +64,7 @@ pub struct Processed<T> {
 impl<F> Processor<F> {
     /// Wraps `function`; its results live in this namespace.
     pub fn new(engine: Engine, namespace: impl Into<String>, function: F) -> Self {
-        let policy = Arc::new(Policy::default().on_duplicate(OnDuplicate::Wait));
+        let policy = Arc::new(Policy::clone(&engine.inner.policy).on_duplicate(OnDuplicate::Wait));
         Self {
             engine,
             namespace: namespace.into(),
@@ -100,7 +100,7 @@ impl<F> Processor<F> {
         self
     }
 
-    /// A policy of its own; the default waits for a payload that is being processed.
+    /// A policy of its own; the default is the engine's, but waits for a payload that is being processed.
     #[must_use]
     pub fn policy(mut self, policy: Policy) -> Self {
         self.policy = Arc::new(policy);

@@ -84,6 +84,9 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     fn sleep_until(&self, until: Duration) -> BoxFuture<'static, ()>;
 }
 
+/// Later than this is never: no process lives for a century, and an `Instant` cannot hold every duration.
+const FAR: Duration = Duration::from_secs(100 * 365 * 24 * 3600);
+
 /// The system's clocks.
 ///
 /// Sleeping uses a timer thread of our own, so it works on any executor and on none.
@@ -120,6 +123,9 @@ impl Clock for SystemClock {
     }
 
     fn sleep_until(&self, until: Duration) -> BoxFuture<'static, ()> {
+        if until > FAR {
+            return Box::pin(std::future::pending());
+        }
         Background::get().sleep_until(self.start + until)
     }
 }

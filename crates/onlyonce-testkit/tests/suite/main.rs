@@ -1,5 +1,7 @@
 //! The proof, run on every store this build has.
 
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod attack;
 mod conformance;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod error_pages;

@@ -142,7 +142,7 @@ impl Engine {
                 }
                 State::Running | State::Failed | State::Released | State::Forgotten => {
                     record.clear_unsure();
-                    Some(self.inner.policy.keep_failed())
+                    Some(self.inner.policy.keep_unused())
                 }
             };
             Ok((next, keep, format!("resolved: {}", verdict.name())))
@@ -181,8 +181,11 @@ impl Engine {
     async fn drop_unreadable(&self, key: &Key, error: crate::store::StoreError) -> Result<(), Error> {
         let found = self.inner.store.read(std::slice::from_ref(key)).await?;
         let Some(entry) = found.into_iter().next().flatten() else { return Err(error.into()) };
-        self.inner.store.commit(vec![Write::Delete { key: key.clone(), expect: entry.version }]).await?;
-        Ok(())
+        let delete = Write::Delete { key: key.clone(), expect: entry.version };
+        match self.inner.store.commit(vec![delete]).await? {
+            Commit::Stored(_) => Ok(()),
+            Commit::Conflict(_) => Err(error.into()),
+        }
     }
 
     async fn change(

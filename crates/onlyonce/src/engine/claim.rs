@@ -11,8 +11,8 @@ use super::flights::{Join, Lead, Phase};
 use super::guard::Guard;
 use super::lease::{Claim, Held, Trail, crash_of, micros};
 use super::pending::Pending;
-use super::record::{Record, Sighting, claim_body};
-use super::rules::{self, Arrival, Ask, Sight, State};
+use super::record::{Record, Sighting, claim_body, whose};
+use super::rules::{self, Arrival, Ask, Sight, Standing, State};
 use super::{Inner, WAIT_PAUSES};
 use crate::chance::jitter;
 use crate::error::{Error, human};
@@ -240,12 +240,12 @@ impl Call {
                     return Ok(Tried::Won(self.claim(over, holder, version, sent)));
                 }
                 Ok(Commit::Conflict(there)) => {
-                    pending.answered();
-                    return Ok(match there.into_iter().next().flatten() {
+                    let uncertain = pending.answered();
+                    let there = there.into_iter().next().flatten();
+                    let mine = uncertain && rules::standing(&holder, whose(there.as_ref())) == Standing::Mine;
+                    return Ok(match there {
                         // Our own claim: an earlier try was stored, and its reply was lost.
-                        Some(entry) if entry.header.holder.as_ref() == Some(&holder) => {
-                            Tried::Won(self.claim(over, holder, entry.version, sent))
-                        }
+                        Some(entry) if mine => Tried::Won(self.claim(over, holder, entry.version, sent)),
                         there => Tried::Saw(there),
                     });
                 }

@@ -83,8 +83,8 @@ impl<'a> Effect<'a> {
     ///
     /// Stable across retries and takeovers. An effect that was taken back and is done again has another one,
     /// because for the outside it is another effect.
-    pub async fn key(&self) -> String {
-        self.at.key().await
+    pub fn key(&self) -> impl Future<Output = String> + Send + use<'a> {
+        self.at.key()
     }
 
     /// How to take it back, should the body fail later: undos run in reverse order, each recorded.
@@ -108,9 +108,13 @@ impl<'a> Effect<'a> {
 
     /// Runs it, or gives back what it gave before. `body` is handed the effect's key.
     ///
+    /// A name stands for one effect of the key: a second call with the same name is given the first one's value.
+    /// An error of the body says that the effect did **not** happen, and a later run begins it again. When a
+    /// timeout leaves that open, ask the outside before giving an error back, or rely on the effect's key there.
+    ///
     /// # Errors
-    /// The body's own; `parked` when an earlier run began it and the policy is not to run it again;
-    /// `lease_lost`, before the body runs or after.
+    /// The body's own; `not_allowed` while another call runs the same effect; `parked` when an earlier run began
+    /// it and the policy is not to run it again; `lease_lost`, before the body runs or after.
     pub async fn run<T, E, F>(self, body: F) -> Result<T, RunError<E>>
     where
         T: Serialize + DeserializeOwned,
@@ -120,7 +124,8 @@ impl<'a> Effect<'a> {
         if !at.held.guarded {
             return body(at.key().await).await.map_err(RunError::Body);
         }
-        let key = match at.before().await? {
+        let this_call = Arc::new(());
+        let key = match at.before(&this_call).await? {
             Before::Begun(key) => key,
             Before::Done(done) => {
                 let value = serde_json::from_str(done.get()).map_err(|e| at.mismatch(&e))?;
@@ -151,11 +156,12 @@ impl At<'_> {
     }
 
     /// Records that it begins, unless it is done already.
-    async fn before(self) -> Result<Before, Error> {
+    async fn before(self, call: &Arc<()>) -> Result<Before, Error> {
         if self.held.is_lost() {
             return Err(self.held.lost_error("before the effect began"));
         }
         let mut work = self.held.work.lock().await;
+        self.enter(&mut work, call)?;
         let trace = record_of(&work, self.name).map_or(Trace::None, |effect| effect.state.trace());
         match rules::effect_step(trace, self.held.on_crash()) {
             EffectStep::Replay => {
@@ -176,6 +182,22 @@ impl At<'_> {
                 self.probe().await
             }
         }
+    }
+
+    /// One call of an effect at a time: two at once would both run it.
+    fn enter(self, work: &mut Work, call: &Arc<()>) -> Result<(), Error> {
+        let under_way = &mut work.trail().under_way;
+        under_way.retain(|(_, call)| call.strong_count() > 0);
+        if under_way.iter().any(|(name, _)| name == self.name) {
+            return Err(Error::NotAllowed {
+                key: self.held.key.clone(),
+                asked: "given one effect twice at once",
+                status: format!("running effect {:?}", self.name),
+                hint: "; await the first, or give the second a name of its own",
+            });
+        }
+        under_way.push((self.name.to_owned(), Arc::downgrade(call)));
+        Ok(())
     }
 
     async fn begin(self, work: &mut Work) -> Result<Before, Error> {
@@ -245,7 +267,15 @@ impl At<'_> {
     async fn after(self, state: EffectState, value: Option<Box<RawValue>>) -> Result<(), Error> {
         let mut work = self.held.work.lock().await;
         set(&mut work, self.name, state, value);
-        self.held.save(&mut work).await
+        match self.held.save(&mut work).await {
+            // What happened has happened: better to know that without its value than not at all.
+            Err(Error::Store(error)) if error.kind() == StoreErrorKind::TooLarge => {
+                telemetry::result_not_stored(self.held.key.as_str());
+                set(&mut work, self.name, state, None);
+                self.held.save(&mut work).await
+            }
+            other => other,
+        }
     }
 
     async fn register_undo(self, undo: Option<UndoBody>) {
@@ -302,11 +332,13 @@ impl Guard {
         loop {
             let mut work = held.work.lock().await;
             let Some(undo) = work.trail.as_mut().and_then(|trail| trail.undos.pop()) else { return };
-            let value = record_of(&work, &undo.name).and_then(|effect| effect.value.clone());
-            let Some(value) = value else {
-                let reason =
-                    format!("effect {:?} cannot be taken back: its value could not be kept", undo.name);
-                work.trail().unsure = Some(reason);
+            let Some(effect) = record_of(&work, &undo.name).filter(|e| e.state == EffectState::Done) else {
+                continue;
+            };
+            let Some(value) = effect.value.clone() else {
+                let why =
+                    format!("effect {:?} was not taken back: its value was too large to keep", undo.name);
+                work.trail().unsure = Some(why);
                 return;
             };
             set(&mut work, &undo.name, EffectState::Undoing, Some(value.clone()));

@@ -175,8 +175,9 @@ impl Guard {
         let mut work = held.work.lock().await;
         let unsure = work.trail.as_mut().and_then(|trail| trail.unsure.take());
         let end = if unsure.is_some() { End::Unsure } else { end };
-        let (state, keep) = rules::settle(end, held.policy.keep, held.policy.keep_failed());
         let mut record = work.record();
+        let has_effects = !record.effects.is_empty();
+        let (state, keep) = rules::settle(end, held.policy.keep, held.policy.keep_failed(), has_effects);
         record.fence = Some(held.fence);
         record.parked.clone_from(&unsure);
         fill(&mut record);
@@ -204,8 +205,10 @@ impl Guard {
         let mut body = record.encode()?;
         let standing = match self.held.put(work, header.clone(), body.clone()).await {
             Err(Error::Store(error)) if error.kind() == StoreErrorKind::TooLarge => {
-                record.value = None;
-                record.not_stored = Some(format!("larger than the store takes: {error}"));
+                if record.value.take().is_some() {
+                    record.not_stored = Some(format!("larger than the store takes: {error}"));
+                }
+                record.failure.iter_mut().for_each(Failure::shorten);
                 body = record.encode()?;
                 self.held.put(work, header, body.clone()).await
             }
@@ -299,7 +302,7 @@ impl Drop for Guard {
             let header = if self.begun || !self.fresh {
                 HeaderDraft { due_in: Some(Duration::ZERO), ..held.running() }
             } else {
-                held.settled(State::Released, Some(held.policy.keep_failed()))
+                held.settled(State::Released, Some(held.policy.keep_unused()))
             };
             tasks.spawn(Box::pin(abandon(held, header)));
         }
@@ -330,11 +333,11 @@ impl Lease {
     /// # Errors
     /// `result_not_stored` when the value cannot be stored; `lease_lost` when there is no lease any more.
     pub async fn completion<T: Serialize + ?Sized>(&self, value: &T) -> Result<Completion<'_>, Error> {
-        self.check()?;
         let held = &self.held;
         let raw = storable(value, held.engine.max_result)
             .map_err(|reason| Error::ResultNotStored { key: held.key.clone(), reason })?;
         let work = held.work.lock().await;
+        self.check()?;
         let mut record = work.record();
         record.fence = Some(held.fence);
         record.value = Some(raw);

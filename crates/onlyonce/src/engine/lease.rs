@@ -1,8 +1,8 @@
 //! The right to run until a time, and what its holder may do with it.
 
 use std::fmt;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -61,6 +61,8 @@ pub(crate) struct Trail {
     pub(crate) effects: Vec<EffectRecord>,
     pub(crate) audit: Vec<AuditLine>,
     pub(crate) undos: Vec<Undo>,
+    /// Effects whose bodies run now, each alive for as long as its call.
+    pub(crate) under_way: Vec<(String, Weak<()>)>,
     /// Something only the outside can tell; the key is parked when the body ends.
     pub(crate) unsure: Option<String>,
 }
@@ -170,6 +172,9 @@ impl Held {
 
     /// Whether it is still held, also when its time has run out and nobody has noticed yet.
     pub(crate) fn check(&self) -> Result<(), Error> {
+        if self.over.load(Ordering::Acquire) {
+            return Err(self.lost_error("its body has ended"));
+        }
         let now = micros(self.engine.clock.monotonic());
         if self.guarded && (self.is_lost() || now >= self.deadline_us()) {
             return Err(self.lost_error("its time ran out"));
@@ -207,6 +212,10 @@ impl Held {
 
     /// Writes what the lease has so far, and extends it.
     pub(crate) async fn save(&self, work: &mut Work) -> Result<(), Error> {
+        // Only the settlement writes after the end; a clone of the lease may still be around.
+        if self.over.load(Ordering::Acquire) {
+            return Err(self.lost_error("its body has ended"));
+        }
         let body = work.record().encode()?;
         let sent = self.engine.clock.monotonic();
         match self.put(work, self.running(), body).await? {

@@ -250,7 +250,9 @@ where
     };
     let held = guard.held().clone();
     let ended = {
-        let body = pin!(AssertUnwindSafe(body(guard.begin())).catch_unwind());
+        let lease = guard.begin();
+        // Called inside: what a body does before its first await may panic too.
+        let body = pin!(AssertUnwindSafe(async move { body(lease).await }).catch_unwind());
         match held.policy.on_lease_lost {
             OnLeaseLost::Tell => body.await,
             OnLeaseLost::Cancel => match select(body, pin!(held.lost())).await {

@@ -46,9 +46,10 @@ impl<'a> Pending<'a> {
         self.open = true;
     }
 
-    pub(crate) fn answered(&mut self) {
+    /// Says whether an earlier try may be stored.
+    pub(crate) fn answered(&mut self) -> bool {
         self.open = false;
-        self.uncertain = false;
+        std::mem::take(&mut self.uncertain)
     }
 
     pub(crate) fn failed(&mut self, kind: StoreErrorKind) {
@@ -61,7 +62,7 @@ impl<'a> Pending<'a> {
         match self.how {
             How::Fresh => HeaderDraft {
                 due_in: None,
-                keep_for: Some(self.engine.policy.keep_failed()),
+                keep_for: Some(self.engine.policy.keep_unused()),
                 status: State::Released.status(),
                 ..self.header.clone()
             },

@@ -17,6 +17,8 @@ use crate::time::Timestamp;
 const FORMAT: u32 = 1;
 /// The longest message of a failure, in bytes.
 const MAX_MESSAGE: usize = 8 * 1024;
+/// What is kept of a message in a store with no room even for that, in bytes.
+const MIN_MESSAGE: usize = 1024;
 /// Audit lines kept per key; the oldest go first.
 const MAX_AUDIT: usize = 20;
 
@@ -75,6 +77,15 @@ impl Failure {
         }
         self.error = self.error.filter(|error| error.get().len() <= max_error);
         self
+    }
+
+    /// Leaves what fits into any store.
+    pub(crate) fn shorten(&mut self) {
+        self.error = None;
+        if let Some((end, _)) = self.message.char_indices().find(|(at, _)| *at >= MIN_MESSAGE) {
+            self.message.truncate(end);
+            self.message.push('…');
+        }
     }
 }
 

@@ -228,15 +228,24 @@ pub enum End {
 }
 
 /// What a record becomes when its body ended, and how long it is kept (`None`: until somebody decides).
-pub fn settle(end: End, keep: Duration, keep_failures: Duration) -> (State, Option<Duration>) {
+///
+/// A freed key with effects is remembered at least as long as an outcome: the next run must find them, or it
+/// would do again what is done.
+pub fn settle(
+    end: End,
+    keep: Duration,
+    keep_failures: Duration,
+    has_effects: bool,
+) -> (State, Option<Duration>) {
     match end {
         End::Value => (State::Completed, Some(keep)),
         End::Failure(decision) => {
-            let state = match decision.then {
-                OnFailure::Unlock => State::Released,
-                OnFailure::Lock => State::Failed,
-            };
-            (state, Some(decision.keep.unwrap_or(keep_failures)))
+            let keep_failure = decision.keep.unwrap_or(keep_failures);
+            match decision.then {
+                OnFailure::Unlock if has_effects => (State::Released, Some(keep_failure.max(keep))),
+                OnFailure::Unlock => (State::Released, Some(keep_failure)),
+                OnFailure::Lock => (State::Failed, Some(keep_failure)),
+            }
         }
         End::Unsure => (State::Parked, None),
     }

@@ -134,8 +134,15 @@ fn every_settlement() {
         (End::Unsure, State::Parked, None),
     ];
     for (end, state, kept) in table {
-        assert_eq!(settle(end, keep, keep_failures), (state, kept), "{end:?}");
+        assert_eq!(settle(end, keep, keep_failures, false), (state, kept), "{end:?}");
+        assert_eq!(
+            settle(end, keep, keep_failures, true),
+            (state, kept),
+            "{end:?}, kept longer than a value"
+        );
     }
+    let short = End::Failure(OnFailure::Unlock.keep(Duration::from_millis(1)));
+    assert_eq!(settle(short, keep, keep_failures, true), (State::Released, Some(keep)), "with its effects");
 }
 
 #[test]
