@@ -25,6 +25,9 @@ use crate::telemetry;
 /// Beats under way at once; more wait their turn.
 const AT_ONCE: usize = 512;
 
+/// How long after a look with nothing to do the next one is, in a time when leases come and go.
+const IDLE_US: u64 = 1_000_000;
+
 /// All leases of one engine.
 #[derive(Debug)]
 pub(crate) struct Heart {
@@ -39,6 +42,8 @@ pub(crate) struct Heart {
 struct Leases {
     slots: Vec<Option<Arc<Held>>>,
     free: Vec<u32>,
+    /// Some came since the last look.
+    came: bool,
 }
 
 impl std::fmt::Debug for Leases {
@@ -101,9 +106,9 @@ impl Heart {
 
     /// Finds what is due, declares lost what has run out, and says when to look again.
     fn look(&self, now_us: u64) -> Look {
-        let leases = self.leases();
+        let mut leases = self.leases();
         let mut look = Look { due: Vec::new(), next_us: u64::MAX };
-        let mut finest_us = 1_000_000;
+        let mut finest_us = IDLE_US;
         for held in leases.slots.iter().flatten() {
             let (beat, deadline) = (held.next_beat_us(), held.deadline_us());
             finest_us = finest_us.min(micros(held.policy.beat_every()) / 20);
@@ -119,6 +124,11 @@ impl Heart {
                 look.next_us = look.next_us.min(beat).min(deadline);
             }
         }
+        // Where leases come and go faster than they beat, a look now and then is enough: without a plan, each that
+        // comes would wake this task.
+        if std::mem::take(&mut leases.came) && look.next_us == u64::MAX {
+            look.next_us = now_us + IDLE_US;
+        }
         // Beats that fall due close together go out together.
         look.next_us = look.next_us.max(now_us + finest_us.max(500));
         self.planned_us.store(look.next_us, Ordering::Release);
@@ -128,6 +138,7 @@ impl Heart {
 
 impl Leases {
     fn add(&mut self, held: Arc<Held>) -> u32 {
+        self.came = true;
         match self.free.pop() {
             Some(slot) => {
                 self.slots[slot as usize] = Some(held);
