@@ -17,7 +17,7 @@ use super::connect::{Database, Role};
 /// How many pages the log may have before it is copied: 16 MiB.
 const LONG: i32 = 4096;
 /// Passes over the log while the writer adds to it; each leaves less for the next.
-const PASSES: usize = 4;
+const PASSES: usize = 12;
 
 /// The writer's side: notices that the log is long, and finishes what the copier began.
 #[derive(Debug)]

@@ -111,7 +111,7 @@ async fn a_kill_at_every_system_call_needs_strace() {
         return write(Path::new(&dir)).await;
     }
     let mut kills = 0;
-    for call in ["fsync", "pwrite64", "unlink", "ftruncate"] {
+    for call in ["fsync", "fdatasync", "pwrite64", "unlink", "ftruncate"] {
         for nth in 1.. {
             let (dir, path) = place();
             let inject = format!("inject={call}:signal=SIGKILL:when={nth}");
@@ -135,7 +135,8 @@ async fn an_error_at_every_system_call_needs_strace() {
     }
     let mut answers = Vec::new();
     // Once: the disk recovers, and the failed commit is settled. From then on: it is not.
-    for (call, error) in [("fsync", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EIO")] {
+    let calls = [("fsync", "EIO"), ("fdatasync", "EIO"), ("pwrite64", "ENOSPC"), ("pwrite64", "EIO")];
+    for (call, error) in calls {
         for how in ["", "+"] {
             for nth in 1.. {
                 let (dir, path) = place();
