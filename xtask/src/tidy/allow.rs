@@ -20,12 +20,6 @@ const ALLOWED: &[Allow] = &[
         reason: "a macro's expansion may need the import or not, and `expect` wants to know which",
     },
     Allow {
-        rule: "sizes",
-        path: "crates/onlyonce-testkit/src/conformance/keys.rs",
-        about: "`odd_ids`",
-        reason: "a table: one odd id per line",
-    },
-    Allow {
         rule: "elsewhere",
         path: "crates/onlyonce-stores/src/open.rs",
         about: "me/",

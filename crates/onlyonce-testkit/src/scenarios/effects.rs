@@ -318,9 +318,12 @@ pub(super) async fn an_effect_whose_value_cannot_be_kept_is_done_all_the_same(st
 pub(super) async fn a_forgotten_or_expired_key_has_no_effects(stage: Stage) -> Scene {
     let (worker, runs) = (stage.worker(), Tally::default());
     for id in ["forgotten", "expired"] {
-        let brief = policy().keep_failures(Duration::from_secs(1));
+        let brief = policy().keep(Duration::from_secs(2)).keep_failures(Duration::from_secs(1));
         let _ = charges(&worker, &key(id), brief, &runs, Err(Trouble::new("timeout"))).await;
     }
+    stage.pass(Duration::from_secs(1)).await;
+    let kept = worker.look(&key("expired")).await?.is_some_and(|view| !view.record.effects.is_empty());
+    assert!(kept, "effects are kept as long as an outcome, however short failures are");
     worker.forget(&key("forgotten"), onlyonce::Forget::by("ann")).await?;
     stage.pass(Duration::from_secs(1)).await;
     assert_eq!(charges(&worker, &key("forgotten"), policy(), &runs, Ok(())).await?.value, 3);

@@ -26,8 +26,6 @@ pub enum Mutant {
     DueEarly,
     /// A worker whose settlement is refused tries again over what is there.
     BlindRetry,
-    /// A restarted worker has the name of its former life.
-    KeepsName,
     /// A worker does not record that an effect begins.
     SkipsStarted,
     /// A worker that loses the race for a key runs all the same.
@@ -50,7 +48,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Every one there is.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 20] = [
         Self::VersionsRepeat,
         Self::ClockVersions,
         Self::BlindSettle,
@@ -62,7 +60,6 @@ impl Mutant {
         Self::ExpiresLate,
         Self::DueEarly,
         Self::BlindRetry,
-        Self::KeepsName,
         Self::SkipsStarted,
         Self::RunsAnyway,
         Self::AssumesStored,
@@ -88,7 +85,6 @@ impl Mutant {
             Self::ExpiresLate => "expires-late",
             Self::DueEarly => "due-early",
             Self::BlindRetry => "blind-retry",
-            Self::KeepsName => "keeps-name",
             Self::SkipsStarted => "skips-started",
             Self::RunsAnyway => "runs-anyway",
             Self::AssumesStored => "assumes-stored",

@@ -104,7 +104,7 @@ impl<'w> Run<'w> {
         let (wall, behind_us) =
             lock(&world.hosts).get(host).map(|host| (host.wall.clone(), host.behind_us.clone()))?;
         let engine = seat.engine.get_or_insert_with(|| {
-            let name = if world.is(Mutant::KeepsName) { format!("w{slot}") } else { format!("w{host}") };
+            let name = format!("w{host}");
             Engine::builder(Link { world: world.clone(), host })
                 .clock(Arc::new(HostClock { world: world.clone(), wall, behind_us }))
                 .chance(Arc::new(world.dice.fork(100 + host as u64)))

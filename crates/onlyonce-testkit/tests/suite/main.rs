@@ -2,6 +2,8 @@
 
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod attack;
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod blocking;
 mod conformance;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod error_pages;
@@ -9,6 +11,8 @@ mod faults;
 mod history;
 mod mutants;
 mod namespaces;
+#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
+mod peers;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;
 mod scenarios;

@@ -113,6 +113,15 @@ impl Taken<'_> {
 }
 
 impl Known {
+    /// Nothing is recorded of it but that it was tried, so it may stand for another input.
+    fn is_free(&self) -> bool {
+        match self.state {
+            State::Released => self.effects.is_empty(),
+            State::Forgotten => true,
+            State::Running | State::Completed | State::Failed | State::Parked => false,
+        }
+    }
+
     fn is_expired(&self, by: &Arrived) -> bool {
         self.expires.is_some_and(|at| at <= by.at)
     }
@@ -144,11 +153,14 @@ impl Oracle {
         self.keys[key].there = Some(taken.known(state));
     }
 
-    /// A claim brings its caller's input; other writes leave it as it is.
+    /// A claim brings its caller's input, or keeps that of unfinished work; other writes leave it as it is.
     fn input_of(&self, taken: &Taken<'_>) -> Option<Fingerprint> {
         let told = self.calls.get(taken.by.actor as usize).and_then(|call| call.plan.fingerprint);
         match State::from_status(taken.header.status) {
-            Some(State::Running) if self.is_claim(taken) => told,
+            Some(State::Running) if self.is_claim(taken) => {
+                let unfinished = taken.before().filter(|before| !before.is_free());
+                told.or_else(|| unfinished.and_then(|before| before.fingerprint))
+            }
             Some(State::Forgotten) | None => None,
             Some(_) => taken.before().and_then(|before| before.fingerprint),
         }
