@@ -11,7 +11,6 @@ mod faults;
 mod history;
 mod mutants;
 mod namespaces;
-#[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod peers;
 #[expect(clippy::unwrap_used, reason = "a test that cannot go on has failed")]
 mod processes;

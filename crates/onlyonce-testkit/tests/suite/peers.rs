@@ -267,10 +267,12 @@ fn idempotent_every_store_answers_a_second_completion_alike() {
             let answer = completion.check(stage.store().commit(completion.writes()).await);
             heard.lock().unwrap().push(format!("{answer:?}"));
             drop(completion);
-            heard.lock().unwrap().push(format!("{:?}", first.complete(&2_u64).await));
+            let late = format!("{:?}", first.complete(&2_u64).await);
+            heard.lock().unwrap().push(late);
             let late = again.effect("late").run(async |_| Ok::<_, Trouble>(1_u64)).await;
             heard.lock().unwrap().push(format!("{late:?}"));
-            heard.lock().unwrap().push(format!("{:?}", stage.worker().run(&key("a"), policy(), 3).await?));
+            let replayed = format!("{:?}", stage.worker().run(&key("a"), policy(), 3).await?);
+            heard.lock().unwrap().push(replayed);
             Ok(())
         };
         play(scene(stage())).unwrap();
