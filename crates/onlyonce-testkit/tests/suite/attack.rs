@@ -3,9 +3,12 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use futures_util::future::join;
+use futures_util::future::{Either, join, select};
 use onlyonce::engine::rules::State;
-use onlyonce::store::MemoryStore;
+use onlyonce::store::{
+    Commit, Entry, MemoryStore, Page, Scan, Store, StoreError, StoreFacts, TakeDue, Version, Write,
+};
+use onlyonce::time::{Clock, SystemClock};
 use onlyonce::{
     Claimed, Engine, Error, Guard, Key, Lease, OnCrash, OnDuplicate, OnFailure, Policy, Processor, RunError,
 };
@@ -245,5 +248,62 @@ fn two_effects_of_one_name_at_once_run_one_body() {
         assert_eq!(first.unwrap(), 1);
         assert!(second.is_err(), "{second:?}");
         guard.complete(&0).await.unwrap();
+    });
+}
+
+/// Panics when the lease of `boom` is extended.
+#[derive(Debug)]
+struct Explosive(MemoryStore);
+
+#[async_trait::async_trait]
+impl Store for Explosive {
+    async fn read(&self, keys: &[Key]) -> Result<Vec<Option<Entry>>, StoreError> {
+        self.0.read(keys).await
+    }
+
+    async fn commit(&self, writes: Vec<Write>) -> Result<Commit, StoreError> {
+        let beats = |write: &Write| matches!(write, Write::Touch { key, .. } if key.id() == "boom");
+        assert!(!writes.iter().any(beats), "this store panics on purpose");
+        self.0.commit(writes).await
+    }
+
+    async fn take_due(&self, take: TakeDue) -> Result<Vec<Entry>, StoreError> {
+        self.0.take_due(take).await
+    }
+
+    async fn scan(&self, scan: Scan) -> Result<Page, StoreError> {
+        self.0.scan(scan).await
+    }
+
+    async fn changed(&self, key: &Key, seen: Version) {
+        self.0.changed(key, seen).await;
+    }
+
+    fn facts(&self) -> StoreFacts {
+        self.0.facts()
+    }
+}
+
+/// One lease whose heartbeat panics is lost; its neighbour's heart goes on beating.
+#[test]
+fn a_store_that_panics_fails_its_own_lease_only() {
+    run(async {
+        let engine = Engine::new(Explosive(MemoryStore::new()));
+        let policy = Arc::new(Policy::default().lease(Duration::from_millis(500)));
+        let mut guards = Vec::new();
+        for id in ["boom", "calm"] {
+            let call = engine.once::<Error>(Key::new("attack", id).unwrap()).policy(policy.clone());
+            let Claimed::Run(guard) = call.claim::<u64>().await.unwrap() else { panic!("a fresh key") };
+            guards.push(guard);
+        }
+        let (calm, boom) = (guards.pop().unwrap(), guards.pop().unwrap());
+        let clock = SystemClock::new();
+        let patience = clock.sleep_until(clock.monotonic() + Duration::from_secs(20));
+        let lease = boom.lease();
+        let lost = std::pin::pin!(lease.lost());
+        let noticed = matches!(select(lost, patience).await, Either::Left(_));
+        assert!(noticed, "nobody looks after the leases any more");
+        assert!(!calm.lease().is_lost());
+        calm.complete(&7).await.unwrap();
     });
 }

@@ -5,12 +5,14 @@
 //! slow store never keeps the task from noticing that a lease has run out.
 
 use std::future::poll_fn;
+use std::panic::AssertUnwindSafe;
 use std::pin::pin;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::task::Poll;
 use std::time::Duration;
 
+use futures_util::FutureExt;
 use futures_util::stream::{FuturesUnordered, StreamExt};
 use tokio::sync::Notify;
 
@@ -178,7 +180,8 @@ async fn beat_all(heart: Arc<Heart>, engine: Weak<Inner>) {
             while under_way.len() < AT_ONCE
                 && let Some(held) = queue.pop()
             {
-                under_way.push(beat(held));
+                // A store that panics fails its own lease, and not the heartbeat of all others.
+                under_way.push(AssertUnwindSafe(beat(held)).catch_unwind().map(drop));
             }
             let look_again = poll_fn(|cx| {
                 if woken.as_mut().poll(cx).is_ready()
