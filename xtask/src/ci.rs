@@ -125,7 +125,7 @@ fn docs() -> End {
 }
 
 /// How many seeds every change is walked through.
-const SEEDS: &str = "1000000";
+const SEEDS: &str = "200000";
 
 fn simulation() -> End {
     match sim::is_there() {

@@ -69,6 +69,7 @@ pub struct Scenario {
 ///     Stage::new(clock, move || store.clone())
 /// }
 /// onlyonce_testkit::scenarios!(memory, memory());
+/// # fn main() {}
 /// ```
 #[macro_export]
 macro_rules! scenarios {

@@ -342,7 +342,8 @@ impl Guard {
                 return;
             };
             set(&mut work, &undo.name, EffectState::Undoing, Some(value.clone()));
-            if let Err(error) = held.save(&mut work).await {
+            // The answer may have taken longer than the lease: then another run may have begun.
+            if let Err(error) = held.save(&mut work).await.and_then(|()| held.check()) {
                 // Not begun, so it still stands. Should the store take the settlement all the same, it says so.
                 set(&mut work, &undo.name, EffectState::Done, Some(value));
                 work.trail().unsure = Some(format!("effect {:?} was not taken back: {error}", undo.name));

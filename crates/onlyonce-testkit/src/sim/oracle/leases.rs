@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use onlyonce::Lease;
 use onlyonce::engine::EffectState;
 use onlyonce::engine::rules::State;
 use onlyonce::store::Holder;
@@ -129,11 +130,13 @@ impl Oracle {
         if self.clock_was_set {
             return;
         }
+        // A body whose key was forgotten under it learns of that by its next heartbeat, not by the clock.
+        let is_replaced = |lease: &Lease| lease.is_guarded() && lease.holder() == who();
         let untold = self.runs.iter().find(|run| {
             run.key == key
                 && run.body_runs
                 && hosts.awake_for(run.host, now_us, NOTICE_US)
-                && run.lease.as_ref().is_some_and(|lease| lease.is_guarded() && !lease.is_lost())
+                && run.lease.as_ref().is_some_and(|lease| is_replaced(lease) && !lease.is_lost())
         });
         if let Some(run) = untold.map(|run| run.number) {
             self.broken(Rule::ToldInTime, || {
